@@ -1,0 +1,3 @@
+from policygen.cli.main import run
+
+run()

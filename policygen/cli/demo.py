@@ -1,0 +1,7 @@
+import click
+
+
+@click.command()
+def demo() -> int:
+    """To be written."""
+    return 0

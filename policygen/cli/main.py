@@ -1,0 +1,77 @@
+"""The entry point: one error boundary around all commands."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from policygen import __version__
+from policygen.cli import bench, demo, headers, scan
+from policygen.errors import PolicygenError
+from policygen.paths import cache_folder
+
+BUG = 70
+"""The exit status of a failure that policygen did not expect."""
+INTERRUPTED = 130
+
+
+@click.group(
+    name="policygen",
+    help="Turns GPU tuning results into CUB's tuning policies, and proves the change.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="policygen")
+def commands() -> None:
+    """The group that all commands belong to."""
+
+
+commands.add_command(headers.headers)
+commands.add_command(scan.scan)
+commands.add_command(bench.bench)
+commands.add_command(demo.demo)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; 0 fine, 1 a check found something, 2 bad input, 3 a tool is missing."""
+    try:
+        outcome = commands.main(args=argv, prog_name="policygen", standalone_mode=False)
+        sys.stdout.flush()
+    except PolicygenError as error:
+        sys.stderr.write(f"policygen: error: {error}\n")
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of our output, `head` for one, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception:  # noqa: BLE001  the boundary: no traceback reaches a user
+        return _report_bug()
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _report_bug() -> int:
+    details = traceback.format_exc()
+    log = cache_folder() / "error.log"
+    stamp = datetime.now(UTC).isoformat(timespec="seconds")
+    head = f"policygen {__version__}, Python {sys.version}, {stamp}\n{sys.argv}\n\n"
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(head + details, encoding="utf-8")
+        where = f"the details are in {log}; please report them"
+    except OSError:
+        where = details
+    summary = details.strip().splitlines()[-1]
+    sys.stderr.write(f"policygen: internal error: {summary}\n  {where}\n")
+    return BUG
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The options that all commands share, with CCCL's meaning where CCCL has them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from policygen.errors import InputError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def cub_option(command: Command) -> Command:
+    """`--cub`, for every command that reads a tree."""
+    return click.option(
+        "--cub",
+        metavar="PATH",
+        help="A CCCL checkout, CUDA toolkit or unpacked wheel, or a fetched version such as 3.0.1."
+        "  [default: found automatically]",
+    )(command)
+
+
+def filter_options(command: Command) -> Command:
+    """`-R` and `-a`, as CCCL's own scripts have them."""
+    command = click.option(
+        "-a",
+        "--args",
+        "axes",
+        multiple=True,
+        metavar="AXIS=VALUE",
+        help="Only this value of an axis, or several: 'T{ct}=[I8,I16]'. Repeatable.",
+    )(command)
+    return click.option(
+        "-R",
+        "regex",
+        default="",
+        metavar="REGEX",
+        help="Only algorithms whose name begins with a match of REGEX.",
+    )(command)
+
+
+def output_options(command: Command) -> Command:
+    """`--json`, `-q` and `-v`."""
+    for decorate in (
+        click.option("-v", "--verbose", is_flag=True, help="Say more."),
+        click.option("-q", "--quiet", is_flag=True, help="Results and errors only."),
+        click.option(
+            "--json", "as_json", is_flag=True, help="One JSON document on standard output."
+        ),
+    ):
+        command = decorate(command)
+    return command
+
+
+def parse_regex(text: str) -> re.Pattern[str]:
+    """CCCL's `-R`: the pattern must match at the beginning of the name, not all of it."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise InputError(f"-R {text!r} is no regular expression: {error}") from error
+
+
+def parse_axes(texts: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    """CCCL's `-a`: `Axis=value` or `Axis=[v1,v2]`; the last one of a name counts."""
+    chosen: dict[str, frozenset[str]] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise InputError(f"-a {text!r} is not of the form AXIS=VALUE")
+        values = value.removeprefix("[").removesuffix("]").split(",")
+        chosen[name] = frozenset(v.strip() for v in values)
+    return chosen

@@ -1,0 +1,1 @@
+"""The vocabulary: CUB's words as frozen values; no I/O."""

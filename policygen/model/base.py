@@ -1,0 +1,39 @@
+"""What every record that crosses a file or an API has in common."""
+
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Span(NamedTuple):
+    """Bytes of a file, end excluded; `[start, end]` in JSON."""
+
+    start: int
+    end: int
+
+    def of(self, data: bytes) -> bytes:
+        """The bytes that the span covers."""
+        return data[self.start : self.end]
+
+
+class Record(BaseModel):
+    """An immutable value that refuses what it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Document(Record):
+    """A record that is written to a file or to standard output; `format` names its version."""
+
+    def to_json(self, **options: Any) -> str:
+        """The document as JSON text, in the order of its fields."""
+        return self.model_dump_json(indent=1, **options)
+
+
+class Problem(Record):
+    """A part of the input that could not be read, while the rest was."""
+
+    path: str
+    line: int
+    column: int
+    message: str

@@ -1,0 +1,19 @@
+"""A CUB tree: where it is, which version, which dialect its tunings are written in."""
+
+from typing import Literal
+
+from policygen.model.base import Record
+
+Dialect = Literal["specializations", "selectors"]
+
+
+class Cub(Record):
+    """A tree as the outputs name it. `root` is the include folder that holds `cub/`."""
+
+    root: str
+    version: str
+    dialect: Dialect
+    found: str
+    """How it was found: `--cub`, `policygen.toml`, `checkout`, `cub_headers`, `wheel`, `toolkit`."""
+    includes: tuple[str, ...] = ()
+    """Folders that a compiler needs with `-I`, `root` first."""

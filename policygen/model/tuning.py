@@ -1,0 +1,154 @@
+"""What a tuning header holds: families, entries, members, provenance, policy chains."""
+
+from typing import Literal
+
+from policygen.model.arch import Arch
+from policygen.model.base import Document, Problem, Record, Span
+from policygen.model.cub import Cub
+
+Value = bool | int | str
+"""A constant where the header's text has one, else the spelling of an enumerator or a type."""
+
+EntryKind = Literal["primary", "explicit", "partial", "branch"]
+
+
+class TemplateParameter(Record):
+    """One parameter of a family, as declared: `primitive_op PrimitiveOp = is_…<T>()`."""
+
+    kind: Literal["type", "value", "template"]
+    type: str
+    name: str
+    default: str | None
+    spelling: str
+    span: Span
+
+
+class Member(Record):
+    """One `static constexpr` value or `using` alias of an entry."""
+
+    name: str
+    kind: Literal["value", "alias"]
+    type: str
+    """`int`, `BlockLoadAlgorithm`, …; `using` for an alias."""
+    spelling: str
+    value: Value | None
+    """The constant that it spells; an enumerator or a type is its own spelling; else none."""
+    span: Span
+    value_span: Span
+
+
+class Label(Record):
+    """A variant as a comment records it: `ipt_20.tpb_512 1.013282  0.967525  1.015764  1.047982`."""
+
+    variant: str
+    scores: tuple[float, ...]
+    """Score, minimum, mean and maximum, as many as were typed."""
+    rejected: bool
+    """The label belongs to values that are commented out inside a live entry."""
+    span: Span
+
+
+class Entry(Record):
+    """One specialization, or the primary template, with the bytes that it stands in."""
+
+    kind: EntryKind
+    args: tuple[str, ...]
+    values: dict[str, Value]
+    inherits: str | None
+    guard: str | None
+    disabled: bool
+    variant: str | None
+    scores: tuple[float, ...] | None
+    line: int
+    remarks: tuple[str, ...] = ()
+    """Free text above or inside the entry; for a disabled one it says why."""
+    labels: tuple[Label, ...] = ()
+    members: tuple[Member, ...] = ()
+    template_parameters: tuple[str, ...] = ()
+    """What stands between `template <` and `>`, parameter by parameter."""
+    layout: Literal["line", "block"] = "block"
+    format_off: bool = False
+    span: Span
+    args_span: Span | None = None
+    arg_spans: tuple[Span, ...] = ()
+    inherits_span: Span | None = None
+    body_span: Span | None = None
+    """Between the braces; none for a template that is declared only."""
+    comment_span: Span | None = None
+    """The comment directly above, without a blank line between."""
+    guard_span: Span | None = None
+    """The `#if` line of the innermost guard."""
+
+
+class Family(Record):
+    """All entries of one `smNN_*` template in one namespace of one header."""
+
+    name: str
+    arch: Arch
+    header: str
+    namespace: str
+    parameters: tuple[TemplateParameter, ...]
+    entries: tuple[Entry, ...]
+
+    @property
+    def specializations(self) -> tuple[Entry, ...]:
+        """The live explicit and partial specializations: what CUB can select."""
+        return tuple(e for e in self.entries if e.kind != "primary" and not e.disabled)
+
+
+class FamilyUse(Record):
+    """Where a policy reads a family: `select_agent_policy<sm90_tuning<KeyT, …>>(0)`."""
+
+    family: str
+    args: tuple[str, ...]
+    selection: str | None
+    """The function, alias or struct template that receives the tuning; none when read directly."""
+    reads: tuple[str, ...]
+    """Members that the selection names: a tuning that lacks one is skipped without a word."""
+    fallback: str | None
+    """What the other overload selects when a member is missing."""
+    span: Span
+
+
+class Policy(Record):
+    """One `PolicyNNN` of a hub."""
+
+    name: str
+    arch: Arch
+    predecessor: str | None
+    """The policy that older architectures get; none for the first of the chain."""
+    bases: tuple[str, ...]
+    """Other bases: a `DefaultPolicy` among them resets what an earlier arch had tuned."""
+    uses: tuple[FamilyUse, ...]
+    line: int
+    span: Span
+
+
+class PolicyChain(Record):
+    """The policies of one hub, from the oldest architecture to the newest."""
+
+    header: str
+    namespace: str
+    hub: str
+    max_policy: str | None
+    policies: tuple[Policy, ...]
+
+
+class TuningHeader(Record):
+    """All that one tuning header holds."""
+
+    name: str
+    families: tuple[Family, ...]
+    chains: tuple[PolicyChain, ...]
+    format_off: tuple[Span, ...] = ()
+    """Regions between `// clang-format off` and `// clang-format on`."""
+
+
+class Scan(Document):
+    """What `policygen scan --json` prints."""
+
+    format: Literal["policygen/scan/1"] = "policygen/scan/1"
+    cub: Cub
+    families: tuple[Family, ...]
+    chains: tuple[PolicyChain, ...]
+    problems: tuple[Problem, ...] = ()

@@ -1,0 +1,1 @@
+"""Results, bindings and what is in the tree, to a plan."""

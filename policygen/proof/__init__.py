@@ -1,0 +1,1 @@
+"""Asks the compiler: what is selected, and what changed."""

@@ -1,0 +1,1 @@
+"""Console, Markdown and HTML from saved JSON."""

@@ -1,0 +1,1 @@
+"""Bytes of headers and benchmarks to the model; libclang lives here alone."""
