@@ -1,0 +1,111 @@
+"""Brackets of C++ code: whether they match, where one closes, where a list splits."""
+
+import re
+
+from policygen.model.base import Span
+from policygen.source.guards import Guards
+from policygen.source.text import Text
+
+_BRACKETS = re.compile(rb"[(){}\[\]]")
+_CLOSES = {b")": b"(", b"}": b"{", b"]": b"["}
+_BRACES = re.compile(rb"[{}]")
+# What counts inside `template <…>`: shifts, arrows and comparisons with `=` close nothing.
+_TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=|[<>(){}\[\],;]")
+
+
+def check_brackets(text: Text, guards: Guards) -> None:
+    """Raises at the bracket that has no partner; of `#if … #else`, each branch counts alone."""
+    stack: list[int] = []
+    saved: list[list[int]] = []
+    conditionals = iter(guards.conditionals)
+    conditional = next(conditionals, None)
+    for match in _BRACKETS.finditer(text.code):
+        at = match.start()
+        while conditional is not None and conditional.span.start < at:
+            stack = _at_conditional(conditional.kind, stack, saved)
+            conditional = next(conditionals, None)
+        _push_or_pop(text, match.group(), at, stack)
+    if stack:
+        raise text.error(stack[-1], f"{_char(text, stack[-1])!r} is never closed")
+
+
+def _at_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list[int]:
+    if kind.startswith("if"):
+        saved.append(list(stack))
+    elif kind == "endif":
+        saved.pop()
+    else:
+        return list(saved[-1])
+    return stack
+
+
+def _push_or_pop(text: Text, bracket: bytes, at: int, stack: list[int]) -> None:
+    if bracket not in _CLOSES:
+        stack.append(at)
+        return
+    if not stack:
+        raise text.error(at, f"{bracket.decode()!r} closes nothing")
+    opened = stack.pop()
+    if _char(text, opened).encode() != _CLOSES[bracket]:
+        line = text.line(opened)
+        raise text.error(
+            at, f"{bracket.decode()!r} does not close the {_char(text, opened)!r} of line {line}"
+        )
+
+
+def _char(text: Text, at: int) -> str:
+    return text.code[at : at + 1].decode()
+
+
+def closing_brace(code: bytes, opened: int) -> int | None:
+    """The offset of the `}` that belongs to the `{` at `opened`."""
+    depth = 0
+    for match in _BRACES.finditer(code, opened):
+        depth += 1 if match.group() == b"{" else -1
+        if depth == 0:
+            return match.start()
+    return None
+
+
+def closing_angle(code: bytes, opened: int) -> int | None:
+    """The offset of the `>` that belongs to the `<` at `opened`, if that is a template list."""
+    pairs: list[bytes] = []
+    for match in _TEMPLATE_TOKENS.finditer(code, opened):
+        token = match.group()
+        if token in {b"<", b"(", b"{", b"["}:
+            pairs.append(token)
+        elif token == b">":
+            if pairs[-1] == b"<":
+                pairs.pop()
+        elif token in {b")", b"}", b"]"}:
+            if pairs.pop() != _CLOSES[token]:
+                return None
+        elif token == b";" and b"{" not in pairs:
+            return None
+        if not pairs:
+            return match.start()
+    return None
+
+
+def split_list(code: bytes, start: int, end: int) -> list[Span]:
+    """The parts between the commas of a template list, without white space around them."""
+    parts: list[Span] = []
+    depth, at = 0, start
+    for match in _TEMPLATE_TOKENS.finditer(code, start, end):
+        token = match.group()
+        if token in {b"<", b"(", b"{", b"["}:
+            depth += 1
+        elif token in {b">", b")", b"}", b"]"}:
+            depth -= 1
+        elif token == b"," and depth == 0:
+            parts.append(trim(code, at, match.start()))
+            at = match.end()
+    last = trim(code, at, end)
+    return [*parts, last] if parts or last.start < last.end else parts
+
+
+def trim(code: bytes, start: int, end: int) -> Span:
+    """The span without the white space at its ends."""
+    part = code[start:end]
+    left = len(part) - len(part.lstrip())
+    return Span(start + left, max(start + left, end - (len(part) - len(part.rstrip()))))

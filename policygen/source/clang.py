@@ -1,0 +1,150 @@
+"""libclang's view of a header: which templates it declares, in which namespace, with which constants.
+
+Includes are not followed, except those of neighbouring tuning headers, so that nothing else of CUB has
+to be readable; what clang cannot know is an error that it recovers from.
+"""
+
+import ctypes
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from policygen import resources
+from policygen.errors import InputError
+from policygen.model.base import Span
+from policygen.source.text import Text, blank
+
+# "#  include <cub/device/dispatch/tuning/common.cuh>"
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"][^\n]*', re.MULTILINE)
+_ROOT = "/policygen"
+_ARGUMENTS = (
+    *("-x", "c++", "-std=c++17", "-nostdinc", "-nostdinc++", "-w", "-ferror-limit=0"),
+    *("-fbracket-depth=512", f"-I{_ROOT}", "-include", f"{_ROOT}/prelude.h"),
+)
+_PARSE_ISSUE = "Parse Issue"
+_INTEGER_RESULT = 1  # CXEval_Int
+
+
+@dataclass(slots=True)
+class Facts:
+    """What clang found; offsets into the file."""
+
+    namespaces: list[tuple[Span, str]] = field(default_factory=list)
+    templates: dict[int, str] = field(default_factory=dict)
+    """Offset of the name of each `smNN_*` template → its name."""
+    constants: dict[int, int] = field(default_factory=dict)
+    """Offset of a member's name → the number that its initialiser is."""
+    parse_issues: list[tuple[int, str]] = field(default_factory=list)
+    """Places where the text is no C++, whatever the names mean."""
+
+    def namespace(self, offset: int) -> str:
+        """The namespaces around an offset, as `cub::detail::scan`."""
+        return "::".join(name for span, name in self.namespaces if span.start <= offset < span.end)
+
+
+def parse(text: Text, neighbours: Mapping[str, bytes], constants: Sequence[Span]) -> Facts:
+    """Parses one header; `constants` are the entries in which clang shall compute values."""
+    import clang.cindex as ci
+
+    files = [(f"{_ROOT}/{name}", _readable(data, neighbours)) for name, data in neighbours.items()]
+    main = f"{_ROOT}/header.cuh"
+    files += [(main, _readable(text.uncommented, neighbours)), (f"{_ROOT}/prelude.h", _prelude())]
+    options = (
+        ci.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES | ci.TranslationUnit.PARSE_INCOMPLETE
+    )
+    try:
+        unit = ci.Index.create().parse(main, list(_ARGUMENTS), files, options)
+    except ci.TranslationUnitLoadError as error:
+        raise InputError(f"{text.path}: libclang cannot parse this file: {error}") from error
+    return _Walk(ci, main, constants).walk(unit)
+
+
+@cache
+def _prelude() -> bytes:
+    return (resources.folder("templates") / "scan" / "prelude.h").read_bytes()
+
+
+def _readable(data: bytes, neighbours: Mapping[str, bytes]) -> bytes:
+    """The text without the includes that are not to be followed."""
+    far = [Span(*m.span()) for m in _INCLUDE.finditer(data) if m[1].decode("latin-1") not in neighbours]
+    return blank(data, far)
+
+
+class _Walk:
+    """One pass over the declarations; function bodies and other files are not entered."""
+
+    def __init__(self, ci: Any, main: str, constants: Sequence[Span]) -> None:
+        self._main = main
+        self._constants = constants
+        kind = ci.CursorKind
+        self._scopes = {kind.NAMESPACE, kind.LINKAGE_SPEC, kind.UNEXPOSED_DECL}
+        self._records = {
+            kind.CLASS_TEMPLATE,
+            kind.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION,
+            kind.STRUCT_DECL,
+            kind.CLASS_DECL,
+        }
+        self._variable = kind.VAR_DECL
+        self._namespace = kind.NAMESPACE
+        self._library = _typed(ci)
+        self.facts = Facts()
+
+    def walk(self, unit: Any) -> Facts:
+        self._scope(unit.cursor)
+        for diagnostic in unit.diagnostics:
+            if diagnostic.category_name == _PARSE_ISSUE:
+                place = diagnostic.location
+                if place.file is not None and place.file.name == self._main:
+                    self.facts.parse_issues.append((place.offset, diagnostic.spelling))
+        return self.facts
+
+    def _scope(self, cursor: Any) -> None:
+        for child in cursor.get_children():
+            kind = child.kind
+            if kind in self._records:
+                self._record(child)
+            elif kind in self._scopes and self._in_main_file(child):
+                extent = child.extent
+                if kind == self._namespace:
+                    span = Span(extent.start.offset, extent.end.offset)
+                    self.facts.namespaces.append((span, child.spelling or "(anonymous)"))
+                self._scope(child)
+
+    def _record(self, cursor: Any) -> None:
+        name = cursor.spelling
+        if not name.startswith("sm") or not self._in_main_file(cursor):
+            return
+        at = cursor.location.offset
+        self.facts.templates[at] = name
+        if any(span.start <= at < span.end for span in self._constants):
+            for child in cursor.get_children():
+                if child.kind == self._variable:
+                    self._evaluate(child)
+
+    def _evaluate(self, cursor: Any) -> None:
+        result = self._library.clang_Cursor_Evaluate(cursor)
+        if not result:
+            return
+        if self._library.clang_EvalResult_getKind(result) == _INTEGER_RESULT:
+            value = self._library.clang_EvalResult_getAsLongLong(result)
+            self.facts.constants[cursor.location.offset] = int(value)
+        self._library.clang_EvalResult_dispose(result)
+
+    def _in_main_file(self, cursor: Any) -> bool:
+        return bool(self._library.clang_Location_isFromMainFile(cursor.location))
+
+
+def _typed(ci: Any) -> Any:
+    """The library, told of the functions that clang.cindex leaves untyped."""
+    library = ci.conf.lib
+    library.clang_Cursor_Evaluate.argtypes = [ci.Cursor]
+    library.clang_Cursor_Evaluate.restype = ctypes.c_void_p
+    library.clang_EvalResult_getKind.argtypes = [ctypes.c_void_p]
+    library.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
+    library.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+    library.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
+    library.clang_EvalResult_dispose.restype = None
+    library.clang_Location_isFromMainFile.argtypes = [ci.SourceLocation]
+    return library

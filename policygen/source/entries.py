@@ -1,0 +1,205 @@
+"""One declaration, live or commented out, as an entry of its family."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from policygen.model.base import Span
+from policygen.model.tuning import Entry, EntryKind, Label, Member, TemplateParameter, Value
+from policygen.source.comments import Comments, Line, Notes, comment_lines, read_notes
+from policygen.source.declarations import Declaration, find_declarations, list_parts
+from policygen.source.guards import Guards
+from policygen.source.members import find_members, is_numeric
+from policygen.source.text import Text, squeeze
+
+# "primitive_accum PrimitiveAccumulator = is_primitive_accum<AccumT>()", "class T", "size_t N"
+_PARAMETER = re.compile(r"(?P<type>.*?)\s*\b(?P<name>\w+)?\s*(?:=\s*(?P<default>.*))?", re.DOTALL)
+_TYPE_KEYS = {"class", "typename", "class...", "typename..."}
+_COMMENT_MARK = re.compile(rb"(?m)^([ \t]*)//")
+_OUTER_MARKS = re.compile(rb"/\*[*!]*|\*/")
+_SAYS_STRUCT = re.compile(rb"\bstruct\s+sm\d+_\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry together with the declaration that it was read from."""
+
+    declaration: Declaration
+    entry: Entry
+
+
+@dataclass(frozen=True)
+class Source:
+    """What reading the entries of one file needs."""
+
+    text: Text
+    guards: Guards
+    comments: Comments
+    format_off: tuple[Span, ...]
+
+    def format_is_off(self, offset: int) -> bool:
+        """Whether clang-format leaves a place alone."""
+        return any(region.start <= offset < region.end for region in self.format_off)
+
+
+def live_entries(source: Source) -> Iterator[Found]:
+    """The declarations that a compiler sees; those that `#if 0` hides are disabled."""
+    floor = 0
+    for declaration in find_declarations(source.text.code):
+        lines, above = _notes_around(source, declaration.span, floor)
+        yield _entry(source, source.text.code, declaration, lines, above=above, disabled=False)
+        floor = declaration.span.end
+
+
+def disabled_entries(source: Source) -> Iterator[Found]:
+    """The declarations inside comments, with the text before each, which says why."""
+    for group in source.comments.groups():
+        region = Span(group[0].start, group[-1].end)
+        if not _SAYS_STRUCT.search(_uncomment(source.text.data[region.start : region.end])):
+            continue
+        yield from _in_comment(source, group, region)
+
+
+def _in_comment(source: Source, group: list[Span], region: Span) -> Iterator[Found]:
+    data = source.text.data
+    inner = Text(source.text.path, _uncomment(data[region.start : region.end]))
+    code = b" " * region.start + inner.code
+    lines = [line for comment in group for line in comment_lines(data, comment)]
+    floor = region.start
+    for declaration in find_declarations(code, region.start):
+        mine = [line for line in lines if floor <= line.span.start < declaration.span.end]
+        yield _entry(source, code, declaration, mine, above=None, disabled=True)
+        floor = declaration.span.end
+
+
+def _uncomment(comment: bytes) -> bytes:
+    """The code that was commented out, at the same offsets; comments inside it stay comments."""
+    lines = _COMMENT_MARK.sub(lambda m: m[1] + b"  ", comment)
+    return _OUTER_MARKS.sub(lambda m: b" " * len(m[0]), lines)
+
+
+def _notes_around(source: Source, span: Span, floor: int) -> tuple[list[Line], Span | None]:
+    above = source.comments.above(span.start, floor)
+    comments = [*above, *source.comments.inside(span), *source.comments.trailing(span.end)]
+    lines = [line for comment in comments for line in comment_lines(source.text.data, comment)]
+    return lines, Span(above[0].start, above[-1].end) if above else None
+
+
+def _entry(
+    source: Source,
+    code: bytes,
+    declaration: Declaration,
+    lines: list[Line],
+    *,
+    above: Span | None,
+    disabled: bool,
+) -> Found:
+    data = source.text.data
+    members = tuple(find_members(data, code, declaration.body_span)) if declaration.body_span else ()
+    notes = _read_notes(lines, declaration, members, disabled=disabled)
+    label = next((found for found in notes.labels if not found.rejected), None)
+    guard = source.guards.at(declaration.span.start)
+    arg_spans = tuple(list_parts(code, declaration.args_span)) if declaration.args_span else ()
+    entry = Entry(
+        kind=_kind(code, declaration),
+        args=tuple(squeeze(code[s.start : s.end]) for s in arg_spans),
+        values=member_values(members),
+        inherits=_spelling(code, declaration.inherits_span),
+        guard=guard.spelling,
+        disabled=disabled or guard.never,
+        variant=None if label is None else label.variant,
+        scores=None if label is None or not label.scores else label.scores,
+        line=source.text.line(declaration.span.start),
+        remarks=notes.remarks,
+        labels=notes.labels,
+        members=members,
+        template_parameters=tuple(
+            squeeze(code[s.start : s.end]) for s in list_parts(code, declaration.parameters_span)
+        ),
+        layout="block" if b"\n" in data[declaration.span.start : declaration.span.end] else "line",
+        format_off=source.format_is_off(declaration.span.start),
+        span=declaration.span,
+        args_span=declaration.args_span,
+        arg_spans=arg_spans,
+        inherits_span=declaration.inherits_span,
+        body_span=declaration.body_span,
+        comment_span=above,
+        guard_span=guard.span,
+    )
+    return Found(declaration, entry)
+
+
+def _read_notes(
+    lines: list[Line], declaration: Declaration, members: tuple[Member, ...], *, disabled: bool
+) -> Notes:
+    """A label inside a body that only inherits belongs to values that are commented out."""
+    body = declaration.body_span
+    rejects = not disabled and not members and declaration.inherits_span is not None
+    labels: tuple[Label, ...] = ()
+    remarks: tuple[str, ...] = ()
+    inside = [line for line in lines if body and body.start <= line.span.start < body.end]
+    outside = [line for line in lines if line not in inside]
+    if disabled:
+        # Inside a comment every mark of a comment within the code is a second one.
+        inside = [Line(line.text, line.span, nested=False) for line in inside]
+    for part, lives in ((outside, True), (inside, not rejects)):
+        notes = read_notes(part, lives=lives)
+        labels += notes.labels
+        remarks += notes.remarks
+    return Notes(labels, remarks)
+
+
+def _kind(code: bytes, declaration: Declaration) -> EntryKind:
+    if declaration.args_span is None:
+        return "primary"
+    span = declaration.parameters_span
+    return "partial" if code[span.start : span.end].strip() else "explicit"
+
+
+def _spelling(code: bytes, span: Span | None) -> str | None:
+    return None if span is None else squeeze(code[span.start : span.end])
+
+
+def member_values(members: tuple[Member, ...]) -> dict[str, Value]:
+    """Values by name; what is no constant is given as it is spelled."""
+    return {m.name: m.spelling if m.value is None else m.value for m in members}
+
+
+def with_constants(entry: Entry, data: bytes, constants: Mapping[int, int]) -> Entry:
+    """The entry with the numbers that clang computed for members such as `1 << 2`."""
+    members = tuple(_with_constant(m, data, constants) for m in entry.members)
+    if members == entry.members:
+        return entry
+    return entry.model_copy(update={"members": members, "values": member_values(members)})
+
+
+def _with_constant(member: Member, data: bytes, constants: Mapping[int, int]) -> Member:
+    if member.value is not None or not is_numeric(member.type):
+        return member
+    at = data.rfind(member.name.encode(), member.span.start, member.value_span.start)
+    number = constants.get(at)
+    if number is None:
+        return member
+    return member.model_copy(update={"value": bool(number) if member.type == "bool" else number})
+
+
+def template_parameters(data: bytes, code: bytes, span: Span) -> tuple[TemplateParameter, ...]:
+    """The parameters of a primary template, with kinds and defaults."""
+    return tuple(_parameter(code, part, squeeze(data[part.start : part.end])) for part in list_parts(code, span))
+
+
+def _parameter(code: bytes, span: Span, spelling: str) -> TemplateParameter:
+    match = _PARAMETER.fullmatch(squeeze(code[span.start : span.end]))
+    kind, name, default = match.group("type", "name", "default") if match else (spelling, "", None)
+    if not kind:
+        kind, name = name or "", ""
+    if name in _TYPE_KEYS:
+        kind, name = name or "", ""
+    return TemplateParameter(
+        kind="template" if kind.startswith("template") else "type" if kind in _TYPE_KEYS else "value",
+        type=kind,
+        name=name or "",
+        default=default,
+        spelling=spelling,
+        span=span,
+    )

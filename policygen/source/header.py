@@ -1,0 +1,129 @@
+"""One tuning header: bytes to families, entries and policy chains."""
+
+import re
+from collections.abc import Mapping
+
+from policygen.errors import SourceError
+from policygen.model.base import Span
+from policygen.model.tuning import Family, TuningHeader
+from policygen.source import clang
+from policygen.source.brackets import check_brackets
+from policygen.source.comments import Comments, format_off_regions
+from policygen.source.entries import (
+    Found,
+    Source,
+    disabled_entries,
+    live_entries,
+    template_parameters,
+    with_constants,
+)
+from policygen.source.guards import Guards
+from policygen.source.members import is_numeric
+from policygen.source.policies import find_chains
+from policygen.source.text import Text
+
+_SAYS_STRUCT = re.compile(rb"\bstruct\s+sm")
+_NAMED = re.compile(rb"\b(?:struct|class)\s+(sm(\d+)_\w+)")
+_WORTH_PARSING = re.compile(rb"\bstruct\s+sm|\b[Cc]hained_?[Pp]olicy\b|\bclass\s+sm\d")
+_ARCH = re.compile(r"sm(\d+)_")
+
+
+def read_header(
+    name: str, data: bytes, neighbours: Mapping[str, bytes] | None = None, path: str | None = None
+) -> TuningHeader:
+    """Reads a header; `neighbours` are the other headers of its folder, by include path."""
+    text = Text(path or name, data)
+    text.check()
+    guards = Guards(text)
+    check_brackets(text, guards)
+    if not _WORTH_PARSING.search(data):
+        return TuningHeader(name=name, families=(), chains=())
+    source = Source(text, guards, Comments(text), format_off_regions(text))
+    live = list(live_entries(source))
+    facts = clang.parse(text, neighbours or {}, _uncomputed(live))
+    _cross_check(text, live, facts)
+    found = [Found(f.declaration, with_constants(f.entry, data, facts.constants)) for f in live]
+    found += disabled_entries(source)
+    families = _families(text, name, facts, found)
+    if not families and _SAYS_STRUCT.search(text.code):
+        raise _nothing_recognised(text)
+    return TuningHeader(
+        name=name,
+        families=families,
+        chains=find_chains(text, name, facts),
+        format_off=source.format_off,
+    )
+
+
+def _uncomputed(live: list[Found]) -> list[Span]:
+    """The entries with a number that its text does not spell out."""
+    return [
+        found.entry.span
+        for found in live
+        if any(m.value is None and is_numeric(m.type) for m in found.entry.members)
+    ]
+
+
+def _cross_check(text: Text, live: list[Found], facts: clang.Facts) -> None:
+    """Two readers that know nothing of each other must see the same templates.
+
+    An entry that clang loses, because it cannot know a name in it, is kept. One that only clang sees, or
+    whose text is no C++, must not pass silently.
+    """
+    names = {found.declaration.name_span.start for found in live}
+    for at, name in sorted(facts.templates.items()):
+        if at not in names and _is_template(text, at):
+            raise text.error(at, f"{name}: cannot read this declaration", width=len(name))
+    for at, message in facts.parse_issues:
+        if at >= len(text.data) or any(f.entry.span.start <= at < f.entry.span.end for f in live):
+            raise text.error(min(at, len(text.data)), message)
+
+
+def _is_template(text: Text, name: int) -> bool:
+    """A plain `struct sm100_tuning_values {…}` is a helper, no family."""
+    head = max(text.code.rfind(stop, 0, name) for stop in (b";", b"{", b"}"))
+    return b"template" in text.code[head + 1 : name]
+
+
+def _nothing_recognised(text: Text) -> SourceError:
+    match = _SAYS_STRUCT.search(text.code)
+    assert match is not None  # noqa: S101  the caller has seen it
+    return text.error(
+        match.start(),
+        "no tuning family recognised, although the header says 'struct sm'",
+        width=match.end() - match.start(),
+        remedy="A family is a class template called smNN_…, such as sm90_tuning.",
+    )
+
+
+def _families(
+    text: Text, header: str, facts: clang.Facts, found: list[Found]
+) -> tuple[Family, ...]:
+    """Entries by namespace and name, in the order in which the header declares them."""
+    groups: dict[tuple[str, str], list[Found]] = {}
+    for item in sorted(found, key=lambda f: f.entry.span.start):
+        key = (facts.namespace(item.declaration.name_span.start), item.declaration.name)
+        groups.setdefault(key, []).append(item)
+    return tuple(
+        _family(text, header, namespace, name, items)
+        for (namespace, name), items in groups.items()
+    )
+
+
+def _family(text: Text, header: str, namespace: str, name: str, items: list[Found]) -> Family:
+    primary = next((i for i in items if i.entry.kind == "primary" and not i.entry.disabled), None)
+    parameters = (
+        template_parameters(text.data, text.code, primary.declaration.parameters_span)
+        if primary
+        else ()
+    )
+    arch = _ARCH.match(name)
+    assert arch is not None  # noqa: S101  declarations are found by this pattern
+    return Family(
+        name=name,
+        arch=f"sm{arch[1]}",
+        header=header,
+        namespace=namespace,
+        parameters=parameters,
+        entries=tuple(item.entry for item in items),
+    )

@@ -1,0 +1,174 @@
+"""Policy chains: each `PolicyNNN`, its predecessor, and how it reads a family of tunings."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policygen.model.arch import ptx_version_to_arch
+from policygen.model.base import Span
+from policygen.model.tuning import FamilyUse, Policy, PolicyChain
+from policygen.source.brackets import closing_angle, closing_brace, split_list, trim
+from policygen.source.clang import Facts
+from policygen.source.text import Text, squeeze
+
+# "struct Policy900 : ChainedPolicy<900, Policy900, Policy860>", bases in any order
+_STRUCT = re.compile(rb"\bstruct\s+(\w+)\s*:(?!:)([^{};]*)\{")
+_CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
+_MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")
+_ANY_STRUCT = re.compile(rb"\bstruct\s+(\w+)[^{};()=]*\{")
+_FAMILY = re.compile(rb"\b(sm\d+_\w+)\s*<")
+# "decltype(select_agent_policy<" before a use, "using tuning =" before a use
+_RECEIVER = re.compile(rb"\b(\w+)\s*<\s*(?:typename\s+)?\Z")
+_ALIASED = re.compile(rb"\busing\s+(\w+)\s*=\s*(?:typename\s+)?\Z")
+_TEMPLATE = re.compile(rb"\btemplate\s*<")
+_TYPE_PARAMETER = re.compile(rb"\s*(?:typename|class)\s+(\w+)")
+_DECLARATION_END = re.compile(rb"[;{]")
+_RETURNS = re.compile(rb"->\s*(?:typename\s+)?([^;{]+?)\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    name: str
+    span: Span
+    head: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A template of a hub, seen as a receiver of tunings."""
+
+    source: bytes
+    parameter: bytes
+    at: int
+
+    @property
+    def reads(self) -> list[str]:
+        found = re.findall(rb"\b" + self.parameter + rb"\s*::\s*(?:template\s+)?(\w+)", self.source)
+        return [name.decode() for name in dict.fromkeys(found)]
+
+    @property
+    def returns(self) -> str | None:
+        match = _RETURNS.search(self.source)
+        return squeeze(match[1]) if match else None
+
+
+def find_chains(text: Text, header: str, facts: Facts) -> tuple[PolicyChain, ...]:
+    """The chains of a header, in the order of their hubs."""
+    code = text.code
+    if not _CHAINED.search(code):
+        return ()
+    hubs: dict[_Block, list[_Block]] = {}
+    structs = list(_structs(code))
+    for block in _policies(code):
+        around = [s for s in structs if s.span.start < block.span.start and block.span.end < s.span.end]
+        if around:
+            hubs.setdefault(around[-1], []).append(block)
+    return tuple(_chain(text, header, facts, hub, blocks) for hub, blocks in hubs.items())
+
+
+def _structs(code: bytes) -> Iterator[_Block]:
+    for match in _ANY_STRUCT.finditer(code):
+        if close := closing_brace(code, match.end() - 1):
+            yield _Block(match[1].decode(), Span(match.start(), close + 1), Span(*match.span(1)))
+
+
+def _policies(code: bytes) -> Iterator[_Block]:
+    for match in _STRUCT.finditer(code):
+        close = closing_brace(code, match.end() - 1)
+        if close is not None and _CHAINED.search(code, *match.span(2)):
+            yield _Block(match[1].decode(), Span(match.start(), close + 1), Span(*match.span(2)))
+
+
+def _chain(
+    text: Text, header: str, facts: Facts, hub: _Block, blocks: list[_Block]
+) -> PolicyChain:
+    top = _MAX_POLICY.search(text.code, hub.span.start, hub.span.end)
+    return PolicyChain(
+        header=header,
+        namespace=facts.namespace(hub.span.start),
+        hub=hub.name,
+        max_policy=top[1].decode() if top else None,
+        policies=tuple(p for b in blocks if (p := _policy(text, hub, blocks, b))),
+    )
+
+
+def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Policy | None:
+    code = text.code
+    bases = [squeeze(code[s.start : s.end]) for s in split_list(code, *block.head)]
+    chained = next((base for base in bases if _CHAINED.search(base.encode())), None)
+    if chained is None:
+        return None
+    inner = chained[chained.index("<") + 1 : chained.rindex(">")].encode()
+    link = [squeeze(inner[s.start : s.end]) for s in split_list(inner, 0, len(inner))]
+    if len(link) != 3 or not link[0].isdigit():
+        raise text.error(block.head.start, f"{block.name}: expected ChainedPolicy<number, this, previous>")
+    span = Span(block.span.start, text.code.find(b";", block.span.end - 1) + 1 or block.span.end)
+    return Policy(
+        name=block.name,
+        arch=ptx_version_to_arch(int(link[0])),
+        predecessor=None if link[2] == link[1] else link[2],
+        bases=tuple(base for base in bases if base is not chained),
+        uses=tuple(_uses(code, hub, blocks, block)),
+        line=text.line(block.span.start),
+        span=span,
+    )
+
+
+def _uses(code: bytes, hub: _Block, blocks: list[_Block], block: _Block) -> Iterator[FamilyUse]:
+    for match in _FAMILY.finditer(code, block.span.start, block.span.end):
+        close = closing_angle(code, match.end() - 1)
+        if close is None:
+            continue
+        before = code[block.span.start : match.start()]
+        receiver, alias = _RECEIVER.search(before), _ALIASED.search(before)
+        reads: list[str] = []
+        fallback = None
+        if receiver:
+            templates = _receivers(code, hub, blocks, block, receiver[1])
+            reads = list(dict.fromkeys(name for t in templates for name in t.reads))
+            fallback = next((t.returns for t in templates if not t.reads), None)
+        elif alias:
+            reads = _Template(code[match.end() : block.span.end], alias[1], 0).reads
+        else:
+            direct = re.compile(rb"\s*::\s*(\w+)").match(code, close + 1)
+            reads = [direct[1].decode()] if direct else []
+        yield FamilyUse(
+            family=match[1].decode(),
+            args=tuple(squeeze(code[s.start : s.end]) for s in split_list(code, match.end(), close)),
+            selection=receiver[1].decode() if receiver else None,
+            reads=tuple(reads),
+            fallback=fallback,
+            span=Span(match.start(), close + 1),
+        )
+
+
+def _receivers(
+    code: bytes, hub: _Block, blocks: list[_Block], block: _Block, name: bytes
+) -> list[_Template]:
+    """The templates called `name` that a policy sees: its own, else the hub's."""
+    own = list(_templates(code, block.span, name))
+    if own:
+        return own
+    inside = [b.span for b in blocks]
+    return [
+        t
+        for t in _templates(code, hub.span, name)
+        if not any(s.start < t.at < s.end for s in inside)
+    ]
+
+
+def _templates(code: bytes, scope: Span, name: bytes) -> Iterator[_Template]:
+    # `name(int) -> …`, `struct name : …`, `using name = …`; not `name<…>` or `name::…`
+    declares = re.compile(rb"\b" + name + rb"\s*(?:[({=]|:(?!:))")
+    for match in _TEMPLATE.finditer(code, scope.start, scope.end):
+        close = closing_angle(code, match.end() - 1)
+        if close is None:
+            continue
+        end = _DECLARATION_END.search(code, close, scope.end)
+        parameter = _TYPE_PARAMETER.match(code, match.end(), close)
+        if end is None or parameter is None or not declares.search(code, close, end.end()):
+            continue
+        stop = end.start()
+        if end.group() == b"{":
+            stop = closing_brace(code, end.start()) or scope.end
+        yield _Template(code[match.start() : stop], parameter[1], match.start())

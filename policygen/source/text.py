@@ -1,0 +1,148 @@
+"""One C++ file as bytes, with views in which comments, strings or directives are blanked.
+
+All views have the length of the file, so that an offset means the same place in each of them.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+from policygen.errors import SourceError
+from policygen.model.base import Span
+
+MAX_BYTES = 8 << 20
+"""No tuning header or benchmark comes near; a larger file is not one."""
+BOM = b"\xef\xbb\xbf"
+
+# Tried at each place in this order; the first group that matches names what it is.
+_LEXEMES = re.compile(
+    rb"""
+    (?P<line>    //[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*)        # // text, and lines that it continues on
+  | (?P<block>   /\*[\s\S]*?\*/)                                   # /* text */
+  | (?P<prose>   ^[ \t]*\#[ \t]*(?:error|warning|pragma)\b[^\n]*)   # #error don't
+  | (?P<raw>     R"(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)")   # R"x(text)x"
+  | (?P<string>  "(?:[^"\\\n]|\\(?:\r?\n|[^\n]))*")                # "text"
+  | (?P<number>  \b[0-9](?:'?[0-9a-zA-Z_.])*'[0-9a-zA-Z'_.]*)      # 1'000'000
+  | (?P<char>    '(?:[^'\\\n]|\\[^\n])+')                          # 'c'
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+# "#  if defined(X) && \" with its continuation lines
+_DIRECTIVE = re.compile(rb"^[ \t]*#[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*", re.MULTILINE)
+_NOT_NEWLINE = re.compile(rb"[^\r\n]")
+_OPEN_LEXEME = re.compile(rb"/\*|\"|'")
+_OPEN_NAMES = {b"/*": "comment", b'"': "string", b"'": "character literal"}
+
+
+@dataclass(frozen=True)
+class Text:
+    """A file's bytes and its views."""
+
+    path: str
+    data: bytes
+
+    @cached_property
+    def _lexemes(self) -> tuple[list[Span], list[Span]]:
+        comments: list[Span] = []
+        literals: list[Span] = []
+        for match in _LEXEMES.finditer(self.data):
+            kind = match.lastgroup  # the outermost group, as it closes last
+            if kind in {"line", "block"}:
+                comments.append(Span(*match.span()))
+            elif kind in {"raw", "string", "char"}:
+                literals.append(Span(*match.span()))
+        return comments, literals
+
+    @property
+    def comments(self) -> list[Span]:
+        """Every comment, in order."""
+        return self._lexemes[0]
+
+    @cached_property
+    def uncommented(self) -> bytes:
+        """The file without comments and byte-order mark: what a compiler can be given."""
+        text = blank(self.data, self.comments)
+        return text if not text.startswith(BOM) else b"   " + text[3:]
+
+    @cached_property
+    def directives(self) -> list[Span]:
+        """Every preprocessor directive, in order, with its continuation lines."""
+        text = self.uncommented
+        return [Span(m.start(), m.end()) for m in _DIRECTIVE.finditer(text)]
+
+    @cached_property
+    def code(self) -> bytes:
+        """The file without comments, literals and directives: brackets and names are real."""
+        return blank(blank(self.uncommented, self._lexemes[1]), self.directives)
+
+    @cached_property
+    def _newlines(self) -> list[int]:
+        return [m.start() for m in re.finditer(b"\n", self.data)]
+
+    def line(self, offset: int) -> int:
+        """The line that an offset is on, from 1."""
+        return bisect_right(self._newlines, offset - 1) + 1
+
+    def error(
+        self, offset: int, message: str, *, width: int = 1, remedy: str | None = None
+    ) -> SourceError:
+        """A failure at a place, with the line and a caret."""
+        line, column, text = self.place(offset)
+        return SourceError(self.path, line, column, message, text, width, remedy)
+
+    def place(self, offset: int) -> tuple[int, int, str]:
+        """Line, column (in characters, from 1) and the line's text."""
+        offset = min(offset, len(self.data))
+        start = self.data.rfind(b"\n", 0, offset) + 1
+        end = self.data.find(b"\n", offset)
+        row = self.data[start : end if end >= 0 else None].rstrip(b"\r\n")
+        if len(row) > 400:
+            # One endless line: show the part around the place.
+            start = max(start, offset - 60)
+            row = self.data[start : start + 120]
+        column = len(decode(self.data[start:offset].removeprefix(BOM))) + 1
+        return self.line(offset), column, decode(row.removeprefix(BOM)).replace("\0", "\N{SYMBOL FOR NULL}")
+
+    def check(self) -> None:
+        """Raises at the first place where this cannot be a whole C++ file."""
+        if len(self.data) > MAX_BYTES:
+            raise SourceError(
+                self.path, 1, 1, f"{len(self.data):,} bytes: too large for a C++ source of CUB"
+            )
+        if (nul := self.data.find(b"\0")) >= 0:
+            raise self.error(nul, "NUL byte: this is no text file (UTF-16 perhaps?)")
+        if left := _OPEN_LEXEME.search(self.code):
+            raise self.error(left.start(), f"{_OPEN_NAMES[left.group()]} without an end")
+        try:
+            # Comments and strings may hold any bytes, as compilers accept them.
+            self.code.decode()
+        except UnicodeDecodeError as error:
+            raise self.error(error.start, "byte outside a comment that is not UTF-8") from error
+
+
+def blank(data: bytes, spans: list[Span]) -> bytes:
+    """The same bytes with spaces in the spans; line ends stay."""
+    if not spans:
+        return data
+    parts: list[bytes] = []
+    at = 0
+    for start, end in spans:
+        parts.append(data[at:start])
+        parts.append(_NOT_NEWLINE.sub(b" ", data[start:end]))
+        at = end
+    parts.append(data[at:])
+    return b"".join(parts)
+
+
+def decode(data: bytes) -> str:
+    """Text for people: UTF-8, else Latin-1, which takes any byte."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def squeeze(data: bytes) -> str:
+    """A spelling on one line: any run of white space is one space."""
+    return " ".join(decode(data).split())
