@@ -105,7 +105,7 @@ class _Walk:
             kind = child.kind
             if kind in self._records:
                 self._record(child)
-            elif kind in self._scopes and self._in_main_file(child):
+            elif kind in self._scopes and self._expands_in_main_file(child):
                 extent = child.extent
                 if kind == self._namespace:
                     span = Span(extent.start.offset, extent.end.offset)
@@ -131,6 +131,11 @@ class _Walk:
             value = self._library.clang_EvalResult_getAsLongLong(result)
             self.facts.constants[cursor.location.offset] = int(value)
         self._library.clang_EvalResult_dispose(result)
+
+    def _expands_in_main_file(self, cursor: Any) -> bool:
+        """CUB opens its namespace with a macro, which is written elsewhere."""
+        file = cursor.location.file
+        return file is not None and file.name == self._main
 
     def _in_main_file(self, cursor: Any) -> bool:
         return bool(self._library.clang_Location_isFromMainFile(cursor.location))

@@ -138,11 +138,10 @@ class Comments:
         return [self._spans[index]] if not gap.strip(b" \t") else []
 
     def groups(self) -> Iterator[list[Span]]:
-        """Runs of comments on lines that follow each other."""
+        """Runs of comments with nothing but white space between them."""
         group: list[Span] = []
         for span in self._spans:
-            gap = self._text.data[group[-1].end : span.start] if group else b""
-            if group and not _ONE_LINE_BREAK.fullmatch(gap):
+            if group and self._text.data[group[-1].end : span.start].strip():
                 yield group
                 group = []
             group.append(span)

@@ -42,34 +42,45 @@ class Source:
         return any(region.start <= offset < region.end for region in self.format_off)
 
 
-def live_entries(source: Source) -> Iterator[Found]:
-    """The declarations that a compiler sees; those that `#if 0` hides are disabled."""
+def read_entries(source: Source) -> tuple[list[Found], list[Found]]:
+    """The declarations that a compiler sees, and those inside comments."""
+    disabled = list(_disabled_entries(source))
+    code = source.text.code
+    live: list[Found] = []
     floor = 0
-    for declaration in find_declarations(source.text.code):
-        lines, above = _notes_around(source, declaration.span, floor)
-        yield _entry(source, source.text.code, declaration, lines, above=above, disabled=False)
-        floor = declaration.span.end
+    for declaration in find_declarations(code):
+        span = declaration.span
+        lines, above = _notes_around(source, span, max(floor, _last_end(disabled, span.start)))
+        live.append(_entry(source, code, declaration, lines, above=above, disabled=False))
+        floor = span.end
+    return live, disabled
 
 
-def disabled_entries(source: Source) -> Iterator[Found]:
-    """The declarations inside comments, with the text before each, which says why."""
+def _last_end(found: list[Found], offset: int) -> int:
+    return max((f.entry.span.end for f in found if f.entry.span.end <= offset), default=0)
+
+
+def _disabled_entries(source: Source) -> Iterator[Found]:
     for group in source.comments.groups():
         region = Span(group[0].start, group[-1].end)
-        if not _SAYS_STRUCT.search(_uncomment(source.text.data[region.start : region.end])):
-            continue
-        yield from _in_comment(source, group, region)
+        if _SAYS_STRUCT.search(_uncomment(source.text.data[region.start : region.end])):
+            yield from _in_comment(source, region)
 
 
-def _in_comment(source: Source, group: list[Span], region: Span) -> Iterator[Found]:
+def _in_comment(source: Source, region: Span) -> Iterator[Found]:
+    """Entries of one commented region, each with the text before it, which says why."""
     data = source.text.data
     inner = Text(source.text.path, _uncomment(data[region.start : region.end]))
     code = b" " * region.start + inner.code
-    lines = [line for comment in group for line in comment_lines(data, comment)]
     floor = region.start
     for declaration in find_declarations(code, region.start):
-        mine = [line for line in lines if floor <= line.span.start < declaration.span.end]
+        span = declaration.span
+        above = _comments_above(source, data.rfind(b"\n", 0, span.start) + 1, floor)
+        comments = [*above, *source.comments.inside(span)]
+        lines = [line for comment in comments for line in comment_lines(data, comment)]
+        mine = [n for n in lines if n.span.end <= span.start or (n.nested and n.span.start < span.end)]
         yield _entry(source, code, declaration, mine, above=None, disabled=True)
-        floor = declaration.span.end
+        floor = span.end
 
 
 def _uncomment(comment: bytes) -> bytes:
@@ -78,9 +89,19 @@ def _uncomment(comment: bytes) -> bytes:
     return _OUTER_MARKS.sub(lambda m: b" " * len(m[0]), lines)
 
 
+def _comments_above(source: Source, offset: int, floor: int) -> list[Span]:
+    """The comments directly above a place, or above the `#if` line that is directly above it."""
+    guard = source.guards.at(offset).span
+    if found := source.comments.above(offset, floor):
+        return found
+    if guard is None or source.text.data[guard.end : offset].strip(b" \t\r") != b"\n":
+        return []
+    return source.comments.above(guard.start, floor)
+
+
 def _notes_around(source: Source, span: Span, floor: int) -> tuple[list[Line], Span | None]:
     above = source.comments.above(span.start, floor)
-    comments = [*above, *source.comments.inside(span), *source.comments.trailing(span.end)]
+    comments = [*_comments_above(source, span.start, floor), *source.comments.inside(span), *source.comments.trailing(span.end)]
     lines = [line for comment in comments for line in comment_lines(source.text.data, comment)]
     return lines, Span(above[0].start, above[-1].end) if above else None
 
@@ -109,7 +130,7 @@ def _entry(
         disabled=disabled or guard.never,
         variant=None if label is None else label.variant,
         scores=None if label is None or not label.scores else label.scores,
-        line=source.text.line(declaration.span.start),
+        line=source.text.line(declaration.name_span.start),
         remarks=notes.remarks,
         labels=notes.labels,
         members=members,
@@ -134,7 +155,7 @@ def _read_notes(
 ) -> Notes:
     """A label inside a body that only inherits belongs to values that are commented out."""
     body = declaration.body_span
-    rejects = not disabled and not members and declaration.inherits_span is not None
+    lives = disabled or bool(members) or declaration.inherits_span is None
     labels: tuple[Label, ...] = ()
     remarks: tuple[str, ...] = ()
     inside = [line for line in lines if body and body.start <= line.span.start < body.end]
@@ -142,8 +163,8 @@ def _read_notes(
     if disabled:
         # Inside a comment every mark of a comment within the code is a second one.
         inside = [Line(line.text, line.span, nested=False) for line in inside]
-    for part, lives in ((outside, True), (inside, not rejects)):
-        notes = read_notes(part, lives=lives)
+    for part, counts in ((outside, True), (inside, lives)):
+        notes = read_notes(part, lives=counts)
         labels += notes.labels
         remarks += notes.remarks
     return Notes(labels, remarks)

@@ -12,8 +12,7 @@ from policygen.source.comments import Comments, format_off_regions
 from policygen.source.entries import (
     Found,
     Source,
-    disabled_entries,
-    live_entries,
+    read_entries,
     template_parameters,
     with_constants,
 )
@@ -39,12 +38,11 @@ def read_header(
     if not _WORTH_PARSING.search(data):
         return TuningHeader(name=name, families=(), chains=())
     source = Source(text, guards, Comments(text), format_off_regions(text))
-    live = list(live_entries(source))
+    live, disabled = read_entries(source)
     facts = clang.parse(text, neighbours or {}, _uncomputed(live))
     _cross_check(text, live, facts)
     found = [Found(f.declaration, with_constants(f.entry, data, facts.constants)) for f in live]
-    found += disabled_entries(source)
-    families = _families(text, name, facts, found)
+    families = _families(text, name, facts, found + disabled)
     if not families and _SAYS_STRUCT.search(text.code):
         raise _nothing_recognised(text)
     return TuningHeader(
