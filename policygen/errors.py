@@ -1,4 +1,7 @@
-"""Every failure that a user can do something about; one class per thing to do."""
+"""Every failure that a user can do something about; one class per thing to do.
+
+They are not frozen: Python itself writes a traceback into an exception that passes by.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +14,7 @@ class PolicygenError(Exception):
     exit_code: ClassVar[int] = 2
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class InputError(PolicygenError):
     """An input that cannot be used: a path, an option, a configuration."""
 
@@ -22,7 +25,7 @@ class InputError(PolicygenError):
         return self.message if self.remedy is None else f"{self.message}\n  {self.remedy}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class SourceError(PolicygenError):
     """A place in a source file that cannot be read; prints file:line:col, the line and a caret."""
 
@@ -46,7 +49,7 @@ class SourceError(PolicygenError):
         return "\n".join(rows)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class MissingToolError(PolicygenError):
     """A program or package that is needed and not there; the message names what to install."""
 
@@ -58,7 +61,7 @@ class MissingToolError(PolicygenError):
         return f"{self.tool} is missing\n  {self.remedy}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ProcessError(PolicygenError):
     """An external program that failed; shows its command, status and standard error."""
 
@@ -75,7 +78,7 @@ class ProcessError(PolicygenError):
         return "\n".join(rows)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Problems(PolicygenError):  # noqa: N818  it is several errors
     """Independent failures, reported together."""
 

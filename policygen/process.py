@@ -17,13 +17,13 @@ def run(
 ) -> str:
     """Standard output of a program; its failure shows the command, the status and its words.
 
-    `install` says what to install when the program itself is not there.
+    `install` says what to install when the program itself cannot be started.
     """
     try:
         done = subprocess.run(
             command, cwd=cwd, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL
         )
-    except FileNotFoundError as error:
+    except (FileNotFoundError, PermissionError) as error:
         raise MissingToolError(command[0], install) from error
     if done.returncode != 0:
         stderr = done.stderr.decode(errors="replace")

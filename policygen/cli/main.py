@@ -5,12 +5,13 @@ import sys
 import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
 from policygen import __version__
 from policygen.cli import bench, demo, headers, scan
-from policygen.errors import PolicygenError
+from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
 
 BUG = 70
@@ -37,6 +38,7 @@ commands.add_command(demo.demo)
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; 0 fine, 1 a check found something, 2 bad input, 3 a tool is missing."""
     try:
+        _check_folder()
         outcome = commands.main(args=argv, prog_name="policygen", standalone_mode=False)
         sys.stdout.flush()
     except PolicygenError as error:
@@ -54,6 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception:  # noqa: BLE001  the boundary: no traceback reaches a user
         return _report_bug()
     return outcome if isinstance(outcome, int) else 0
+
+
+def _check_folder() -> None:
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise InputError("the current folder is gone", "Change to one that exists.") from error
 
 
 def _report_bug() -> int:

@@ -36,6 +36,8 @@ class Axis(Record):
     """The list as the source has it: `integral_types`, `nvbench::range(16, 28, 4)`."""
     complete: bool = True
     """False when the source alone does not tell the values."""
+    conditions: tuple[str, ...] = ()
+    """Preprocessor conditions, taken as true, under which the values are these."""
 
     @property
     def compile_time(self) -> bool:
@@ -50,6 +52,8 @@ class SubBenchmark(Record):
     axes: tuple[Axis, ...]
     source: str
     line: int
+    conditions: tuple[str, ...] = ()
+    """Preprocessor conditions, taken as true, under which it is registered."""
 
 
 class Benchmark(Record):

@@ -22,6 +22,11 @@ class TemplateParameter(Record):
     spelling: str
     span: Span
 
+    @property
+    def label(self) -> str:
+        """What to call it: CUB leaves some parameters unnamed, as in `<class InputT, flagged>`."""
+        return self.name or self.type
+
 
 class Member(Record):
     """One `static constexpr` value or `using` alias of an entry."""
@@ -38,7 +43,7 @@ class Member(Record):
 
 
 class Label(Record):
-    """A variant as a comment records it: `ipt_20.tpb_512 1.013282  0.967525  1.015764  1.047982`."""
+    """A variant as a comment records it: `ipt_20.tpb_512 1.013282  0.967525  1.015764  …`."""
 
     variant: str
     scores: tuple[float, ...]

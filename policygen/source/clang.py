@@ -1,12 +1,12 @@
-"""libclang's view of a header: which templates it declares, in which namespace, with which constants.
+"""libclang's view of a header: which templates it declares, in which namespace, with what values.
 
-Includes are not followed, except those of neighbouring tuning headers, so that nothing else of CUB has
-to be readable; what clang cannot know is an error that it recovers from.
+Includes are not followed, except those of neighbouring tuning headers, so that nothing else of CUB
+has to be readable; what clang cannot know is an error that it recovers from.
 """
 
 import ctypes
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -44,16 +44,45 @@ class Facts:
         return "::".join(name for span, name in self.namespaces if span.start <= offset < span.end)
 
 
-def parse(text: Text, neighbours: Mapping[str, bytes], constants: Sequence[Span]) -> Facts:
+class Neighbours:
+    """The other headers of a folder, by the path with which they are included."""
+
+    def __init__(self, headers: Mapping[str, bytes]) -> None:
+        self._headers = headers
+        self._readable: dict[str, bytes] = {}
+
+    def reachable(self, data: bytes) -> dict[str, bytes]:
+        """What a header includes of them, directly or not."""
+        found: dict[str, bytes] = {}
+        waiting = self._included(data)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found[name] = self._readable.setdefault(name, self.cut(self._headers[name]))
+                waiting += self._included(found[name])
+        return dict(sorted(found.items()))
+
+    def cut(self, data: bytes) -> bytes:
+        """The text without the includes that lead elsewhere."""
+        far = [Span(*m.span()) for m in _INCLUDE.finditer(data) if _target(m) not in self._headers]
+        return blank(data, far)
+
+    def _included(self, data: bytes) -> list[str]:
+        return [name for m in _INCLUDE.finditer(data) if (name := _target(m)) in self._headers]
+
+
+def _target(include: re.Match[bytes]) -> str:
+    return include[1].decode("latin-1")
+
+
+def parse(text: Text, neighbours: Neighbours, constants: Sequence[Span]) -> Facts:
     """Parses one header; `constants` are the entries in which clang shall compute values."""
     import clang.cindex as ci
 
-    files = [(f"{_ROOT}/{name}", _readable(data, neighbours)) for name, data in neighbours.items()]
+    files = [(f"{_ROOT}/{n}", data) for n, data in neighbours.reachable(text.uncommented).items()]
     main = f"{_ROOT}/header.cuh"
-    files += [(main, _readable(text.uncommented, neighbours)), (f"{_ROOT}/prelude.h", _prelude())]
-    options = (
-        ci.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES | ci.TranslationUnit.PARSE_INCOMPLETE
-    )
+    files += [(main, neighbours.cut(text.uncommented)), (f"{_ROOT}/prelude.h", _prelude())]
+    options = ci.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES | ci.TranslationUnit.PARSE_INCOMPLETE
     try:
         unit = ci.Index.create().parse(main, list(_ARGUMENTS), files, options)
     except ci.TranslationUnitLoadError as error:
@@ -66,16 +95,11 @@ def _prelude() -> bytes:
     return (resources.folder("templates") / "scan" / "prelude.h").read_bytes()
 
 
-def _readable(data: bytes, neighbours: Mapping[str, bytes]) -> bytes:
-    """The text without the includes that are not to be followed."""
-    far = [Span(*m.span()) for m in _INCLUDE.finditer(data) if m[1].decode("latin-1") not in neighbours]
-    return blank(data, far)
-
-
 class _Walk:
     """One pass over the declarations; function bodies and other files are not entered."""
 
     def __init__(self, ci: Any, main: str, constants: Sequence[Span]) -> None:
+        self._ci = ci
         self._main = main
         self._constants = constants
         kind = ci.CursorKind
@@ -93,12 +117,23 @@ class _Walk:
 
     def walk(self, unit: Any) -> Facts:
         self._scope(unit.cursor)
-        for diagnostic in unit.diagnostics:
-            if diagnostic.category_name == _PARSE_ISSUE:
-                place = diagnostic.location
-                if place.file is not None and place.file.name == self._main:
-                    self.facts.parse_issues.append((place.offset, diagnostic.spelling))
+        for diagnostic in self._parse_issues(unit):
+            place = diagnostic.location
+            if place.file is not None and place.file.name == self._main:
+                self.facts.parse_issues.append((place.offset, diagnostic.spelling))
         return self.facts
+
+    def _parse_issues(self, unit: Any) -> Iterator[Any]:
+        """Among thousands of unknown names, the few places that are no C++."""
+        library = self._library
+        names: dict[int, str] = {}
+        for index in range(library.clang_getNumDiagnostics(unit)):
+            diagnostic = self._ci.Diagnostic(library.clang_getDiagnostic(unit, index))
+            category = library.clang_getDiagnosticCategory(diagnostic)
+            if category not in names:
+                names[category] = diagnostic.category_name
+            if names[category] == _PARSE_ISSUE:
+                yield diagnostic
 
     def _scope(self, cursor: Any) -> None:
         for child in cursor.get_children():

@@ -50,7 +50,7 @@ def comment_lines(data: bytes, comment: Span) -> Iterator[Line]:
 
 def _line(row: bytes, at: int) -> Line:
     match = re.match(rb"\s*(?://[/!]?<?|/\*[*!]*|\*+/?)?\s*(//+)?\s*(.*?)\s*(?:\*/)?\s*$", row)
-    assert match is not None  # noqa: S101  every part is optional
+    assert match is not None
     return Line(
         text=decode(match[2]),
         span=Span(at + match.start(2), at + match.end(2)),

@@ -72,13 +72,15 @@ def _in_comment(source: Source, region: Span) -> Iterator[Found]:
     data = source.text.data
     inner = Text(source.text.path, _uncomment(data[region.start : region.end]))
     code = b" " * region.start + inner.code
-    floor = region.start
+    floor = 0
     for declaration in find_declarations(code, region.start):
         span = declaration.span
         above = _comments_above(source, data.rfind(b"\n", 0, span.start) + 1, floor)
         comments = [*above, *source.comments.inside(span)]
         lines = [line for comment in comments for line in comment_lines(data, comment)]
-        mine = [n for n in lines if n.span.end <= span.start or (n.nested and n.span.start < span.end)]
+        mine = [
+            n for n in lines if n.span.end <= span.start or (n.nested and n.span.start < span.end)
+        ]
         yield _entry(source, code, declaration, mine, above=None, disabled=True)
         floor = span.end
 
@@ -101,7 +103,11 @@ def _comments_above(source: Source, offset: int, floor: int) -> list[Span]:
 
 def _notes_around(source: Source, span: Span, floor: int) -> tuple[list[Line], Span | None]:
     above = source.comments.above(span.start, floor)
-    comments = [*_comments_above(source, span.start, floor), *source.comments.inside(span), *source.comments.trailing(span.end)]
+    comments = [
+        *_comments_above(source, span.start, floor),
+        *source.comments.inside(span),
+        *source.comments.trailing(span.end),
+    ]
     lines = [line for comment in comments for line in comment_lines(source.text.data, comment)]
     return lines, Span(above[0].start, above[-1].end) if above else None
 
@@ -116,7 +122,9 @@ def _entry(
     disabled: bool,
 ) -> Found:
     data = source.text.data
-    members = tuple(find_members(data, code, declaration.body_span)) if declaration.body_span else ()
+    members = (
+        tuple(find_members(data, code, declaration.body_span)) if declaration.body_span else ()
+    )
     notes = _read_notes(lines, declaration, members, disabled=disabled)
     label = next((found for found in notes.labels if not found.rejected), None)
     guard = source.guards.at(declaration.span.start)
@@ -206,7 +214,10 @@ def _with_constant(member: Member, data: bytes, constants: Mapping[int, int]) ->
 
 def template_parameters(data: bytes, code: bytes, span: Span) -> tuple[TemplateParameter, ...]:
     """The parameters of a primary template, with kinds and defaults."""
-    return tuple(_parameter(code, part, squeeze(data[part.start : part.end])) for part in list_parts(code, span))
+    return tuple(
+        _parameter(code, part, squeeze(data[part.start : part.end]))
+        for part in list_parts(code, span)
+    )
 
 
 def _parameter(code: bytes, span: Span, spelling: str) -> TemplateParameter:
@@ -217,7 +228,11 @@ def _parameter(code: bytes, span: Span, spelling: str) -> TemplateParameter:
     if name in _TYPE_KEYS:
         kind, name = name or "", ""
     return TemplateParameter(
-        kind="template" if kind.startswith("template") else "type" if kind in _TYPE_KEYS else "value",
+        kind="template"
+        if kind.startswith("template")
+        else "type"
+        if kind in _TYPE_KEYS
+        else "value",
         type=kind,
         name=name or "",
         default=default,

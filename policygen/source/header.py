@@ -1,7 +1,6 @@
 """One tuning header: bytes to families, entries and policy chains."""
 
 import re
-from collections.abc import Mapping
 
 from policygen.errors import SourceError
 from policygen.model.base import Span
@@ -28,9 +27,9 @@ _ARCH = re.compile(r"sm(\d+)_")
 
 
 def read_header(
-    name: str, data: bytes, neighbours: Mapping[str, bytes] | None = None, path: str | None = None
+    name: str, data: bytes, neighbours: clang.Neighbours | None = None, path: str | None = None
 ) -> TuningHeader:
-    """Reads a header; `neighbours` are the other headers of its folder, by include path."""
+    """Reads a header; `neighbours` are the other headers of its folder."""
     text = Text(path or name, data)
     text.check()
     guards = Guards(text)
@@ -39,7 +38,7 @@ def read_header(
         return TuningHeader(name=name, families=(), chains=())
     source = Source(text, guards, Comments(text), format_off_regions(text))
     live, disabled = read_entries(source)
-    facts = clang.parse(text, neighbours or {}, _uncomputed(live))
+    facts = clang.parse(text, neighbours or clang.Neighbours({}), _uncomputed(live))
     _cross_check(text, live, facts)
     found = [Found(f.declaration, with_constants(f.entry, data, facts.constants)) for f in live]
     families = _families(text, name, facts, found + disabled)
@@ -65,8 +64,8 @@ def _uncomputed(live: list[Found]) -> list[Span]:
 def _cross_check(text: Text, live: list[Found], facts: clang.Facts) -> None:
     """Two readers that know nothing of each other must see the same templates.
 
-    An entry that clang loses, because it cannot know a name in it, is kept. One that only clang sees, or
-    whose text is no C++, must not pass silently.
+    An entry that clang loses, because it cannot know a name in it, is kept. One that only clang
+    sees, or whose text is no C++, must not pass silently.
     """
     names = {found.declaration.name_span.start for found in live}
     for at, name in sorted(facts.templates.items()):
@@ -85,7 +84,7 @@ def _is_template(text: Text, name: int) -> bool:
 
 def _nothing_recognised(text: Text) -> SourceError:
     match = _SAYS_STRUCT.search(text.code)
-    assert match is not None  # noqa: S101  the caller has seen it
+    assert match is not None
     return text.error(
         match.start(),
         "no tuning family recognised, although the header says 'struct sm'",
@@ -103,8 +102,7 @@ def _families(
         key = (facts.namespace(item.declaration.name_span.start), item.declaration.name)
         groups.setdefault(key, []).append(item)
     return tuple(
-        _family(text, header, namespace, name, items)
-        for (namespace, name), items in groups.items()
+        _family(text, header, namespace, name, items) for (namespace, name), items in groups.items()
     )
 
 
@@ -116,7 +114,7 @@ def _family(text: Text, header: str, namespace: str, name: str, items: list[Foun
         else ()
     )
     arch = _ARCH.match(name)
-    assert arch is not None  # noqa: S101  declarations are found by this pattern
+    assert arch is not None
     return Family(
         name=name,
         arch=f"sm{arch[1]}",

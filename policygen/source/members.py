@@ -26,9 +26,7 @@ def find_members(data: bytes, code: bytes, body: Span) -> Iterator[Member]:
     """The members of a body, in order; functions and nested types are passed over."""
     for statement in _statements(code, body):
         source = code[statement.start : statement.end]
-        if match := _VALUE.match(source):
-            yield _member(data, code, statement, match)
-        elif match := _ALIAS.match(source):
+        if (match := _VALUE.match(source)) or (match := _ALIAS.match(source)):
             yield _member(data, code, statement, match)
 
 

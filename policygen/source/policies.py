@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from policygen.model.arch import ptx_version_to_arch
 from policygen.model.base import Span
 from policygen.model.tuning import FamilyUse, Policy, PolicyChain
-from policygen.source.brackets import closing_angle, closing_brace, split_list, trim
+from policygen.source.brackets import closing_angle, closing_brace, split_list
 from policygen.source.clang import Facts
 from policygen.source.text import Text, squeeze
 
@@ -60,7 +60,9 @@ def find_chains(text: Text, header: str, facts: Facts) -> tuple[PolicyChain, ...
     hubs: dict[_Block, list[_Block]] = {}
     structs = list(_structs(code))
     for block in _policies(code):
-        around = [s for s in structs if s.span.start < block.span.start and block.span.end < s.span.end]
+        around = [
+            s for s in structs if s.span.start < block.span.start and block.span.end < s.span.end
+        ]
         if around:
             hubs.setdefault(around[-1], []).append(block)
     return tuple(_chain(text, header, facts, hub, blocks) for hub, blocks in hubs.items())
@@ -79,9 +81,7 @@ def _policies(code: bytes) -> Iterator[_Block]:
             yield _Block(match[1].decode(), Span(match.start(), close + 1), Span(*match.span(2)))
 
 
-def _chain(
-    text: Text, header: str, facts: Facts, hub: _Block, blocks: list[_Block]
-) -> PolicyChain:
+def _chain(text: Text, header: str, facts: Facts, hub: _Block, blocks: list[_Block]) -> PolicyChain:
     top = _MAX_POLICY.search(text.code, hub.span.start, hub.span.end)
     return PolicyChain(
         header=header,
@@ -101,7 +101,9 @@ def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Pol
     inner = chained[chained.index("<") + 1 : chained.rindex(">")].encode()
     link = [squeeze(inner[s.start : s.end]) for s in split_list(inner, 0, len(inner))]
     if len(link) != 3 or not link[0].isdigit():
-        raise text.error(block.head.start, f"{block.name}: expected ChainedPolicy<number, this, previous>")
+        raise text.error(
+            block.head.start, f"{block.name}: expected ChainedPolicy<number, this, previous>"
+        )
     span = Span(block.span.start, text.code.find(b";", block.span.end - 1) + 1 or block.span.end)
     return Policy(
         name=block.name,
@@ -134,7 +136,9 @@ def _uses(code: bytes, hub: _Block, blocks: list[_Block], block: _Block) -> Iter
             reads = [direct[1].decode()] if direct else []
         yield FamilyUse(
             family=match[1].decode(),
-            args=tuple(squeeze(code[s.start : s.end]) for s in split_list(code, match.end(), close)),
+            args=tuple(
+                squeeze(code[s.start : s.end]) for s in split_list(code, match.end(), close)
+            ),
             selection=receiver[1].decode() if receiver else None,
             reads=tuple(reads),
             fallback=fallback,

@@ -18,10 +18,10 @@ BOM = b"\xef\xbb\xbf"
 # Tried at each place in this order; the first group that matches names what it is.
 _LEXEMES = re.compile(
     rb"""
-    (?P<line>    //[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*)        # // text, and lines that it continues on
-  | (?P<block>   /\*[\s\S]*?\*/)                                   # /* text */
-  | (?P<prose>   ^[ \t]*\#[ \t]*(?:error|warning|pragma)\b[^\n]*)   # #error don't
-  | (?P<raw>     R"(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)")   # R"x(text)x"
+    (?P<line>    //[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*)   # // text, with its continuation lines
+  | (?P<block>   /\*[\s\S]*?\*/)                                     # /* text */
+  | (?P<prose>   ^[ \t]*\#[ \t]*(?:error|warning|pragma)\b[^\n]*)     # #error don't
+  | (?P<raw>     R"(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)")  # R"x(text)x"
   | (?P<string>  "(?:[^"\\\n]|\\(?:\r?\n|[^\n]))*")                # "text"
   | (?P<number>  \b[0-9](?:'?[0-9a-zA-Z_.])*'[0-9a-zA-Z'_.]*)      # 1'000'000
   | (?P<char>    '(?:[^'\\\n]|\\[^\n])+')                          # 'c'
@@ -102,7 +102,11 @@ class Text:
             start = max(start, offset - 60)
             row = self.data[start : start + 120]
         column = len(decode(self.data[start:offset].removeprefix(BOM))) + 1
-        return self.line(offset), column, decode(row.removeprefix(BOM)).replace("\0", "\N{SYMBOL FOR NULL}")
+        return (
+            self.line(offset),
+            column,
+            decode(row.removeprefix(BOM)).replace("\0", "\N{SYMBOL FOR NULL}"),
+        )
 
     def check(self) -> None:
         """Raises at the first place where this cannot be a whole C++ file."""

@@ -1,0 +1,97 @@
+"""`policygen.toml`, and how every TOML file of ours is read."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from policygen.errors import InputError, SourceError
+from policygen.model.base import Record
+
+NAME = "policygen.toml"
+
+# Invalid value (at line 3, column 5)
+_PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Settings(Record):
+    """What `policygen.toml` may say."""
+
+    cub: str | None = None
+    """A tree, relative to the file's folder, or a fetched version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings and the file that they come from."""
+
+    path: Path
+    settings: Settings
+
+
+def find_config(folder: Path) -> Config | None:
+    """The nearest `policygen.toml` in a folder or above it."""
+    for place in (folder, *folder.parents):
+        path = place / NAME
+        if _is_there(path):
+            return Config(path, load_toml(path, Settings))
+    return None
+
+
+def load_toml(path: Path, model: type[Model]) -> Model:
+    """A TOML file as a model; what is wrong is named with file, place and key."""
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8: byte {error.start}") from error
+    # TOML allows both line endings, tomllib none but \n in its count of columns.
+    values = _parse(path, text.replace("\r\n", "\n"))
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise _refusal(path, model, error) from error
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # A folder above that we may not enter.
+        return False
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        lines = text.split("\n")
+        if place := _PLACE.fullmatch(str(error)):
+            line, column, what = int(place["line"]), int(place["column"]), place["what"]
+        else:
+            what = str(error).removesuffix(" (at end of document)")
+            line, column = len(lines), len(lines[-1]) + 1
+        raise SourceError(str(path), line, column, what, lines[line - 1]) from error
+
+
+def _refusal(path: Path, model: type[BaseModel], error: ValidationError) -> InputError:
+    rows = []
+    for detail in error.errors(include_url=False):
+        key = _key(detail["loc"])
+        unknown = detail["type"] == "extra_forbidden"
+        rows.append(f"unknown key {key}" if unknown else f"{key}: {detail['msg']}")
+    known = ", ".join(model.model_fields)
+    return InputError(f"{path}: {'; '.join(rows)}", f"its keys are: {known}")
+
+
+def _key(location: Sequence[int | str]) -> str:
+    """`wheels[2].sha256`."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    return "".join(parts).removeprefix(".")

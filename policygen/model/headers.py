@@ -1,0 +1,30 @@
+"""The CUB trees that can be had and those that are here."""
+
+from typing import Literal
+
+from policygen.model.base import Document, Record
+from policygen.model.cub import Cub, Dialect
+
+State = Literal["fetched", "current", "absent"]
+
+
+class HeadersEntry(Record):
+    """One version of CUB."""
+
+    version: str
+    wheel: str | None
+    """`nvidia-cuda-cccl==13.0.85`; none for a tree that the manifest does not know."""
+    dialect: Dialect
+    specializations: int | None
+    state: State
+
+
+class Headers(Document):
+    """What `policygen headers` prints with `--json`."""
+
+    format: Literal["policygen/headers/1"] = "policygen/headers/1"
+    folder: str
+    """Where fetched trees are kept."""
+    trees: tuple[HeadersEntry, ...]
+    used: Cub | None
+    """The tree that the command names; for `list`, the one that other commands would use here."""

@@ -1,0 +1,131 @@
+"""A scan on the terminal: a table of families, and the entries of each."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from policygen.model.tuning import Entry, Family, Scan, Value
+from policygen.report import console
+from policygen.report.console import plural
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+
+def print_scan(scan: Scan, *, entries: bool, head: bool) -> None:
+    """Prints what `policygen scan` shows a person."""
+    out = console.results()
+    if head:
+        cub = scan.cub
+        out.print(f"CUB {cub.version} ({cub.dialect}), {cub.root} [{cub.found}]\n", style="dim")
+    if entries:
+        for family in scan.families:
+            for line in _family_lines(family, out.width):
+                out.print(line)
+    elif scan.families:
+        out.print(_table(scan))
+    if head:
+        out.print(_summary(scan))
+
+
+def _summary(scan: Scan) -> str:
+    live = sum(len(family.specializations) for family in scan.families)
+    disabled = sum(entry.disabled for family in scan.families for entry in family.entries)
+    headers = len({family.header for family in scan.families})
+    return (
+        f"{plural(live, 'specialization')} in {plural(len(scan.families), 'family', 'families')}"
+        f" of {plural(headers, 'header')}; {disabled:,} disabled;"
+        f" {plural(len(scan.chains), 'policy chain')}"
+    )
+
+
+def _table(scan: Scan) -> "RenderableType":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("family", overflow="fold", min_width=34)
+    for name in ("live", "inherit", "labelled", "disabled"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for header, families in groupby(scan.families, key=lambda family: family.header):
+        table.add_row(Text(header, "bold"))
+        for family in families:
+            table.add_row(*_row(family))
+    return table
+
+
+def _row(family: Family) -> tuple[str, ...]:
+    live = family.specializations
+    numbers = (
+        len(live),
+        sum(entry.inherits is not None for entry in live),
+        sum(entry.variant is not None for entry in live),
+        sum(entry.disabled for entry in family.entries),
+    )
+    name = f"{family.namespace}::{family.name}".removeprefix("cub::detail::")
+    return (f"  {name}", *(str(number or "·") for number in numbers))
+
+
+def _family_lines(family: Family, width: int) -> "Iterator[Text]":
+    from rich.text import Text
+
+    parameters = [f"{p.label}," for p in family.parameters]
+    if parameters:
+        parameters[-1] = parameters[-1].removesuffix(",")
+    title = [f"{family.header}: {family.namespace}::{family.name}<", *parameters]
+    for row in _fill(title, width, "", "    ", " "):
+        yield Text(row.replace("< ", "<") + (">" if row.endswith(title[-1]) else ""), "bold")
+    for entry in family.entries:
+        if entry.kind != "primary" or entry.values or entry.inherits:
+            yield from _entry_lines(entry, width)
+    yield Text()
+
+
+def _entry_lines(entry: Entry, width: int) -> "Iterator[Text]":
+    from rich.text import Text
+
+    title = [f"{entry.line}: {_title(entry)}"]
+    title += ["DISABLED"] if entry.disabled else []
+    title += [f"#if {entry.guard}"] if entry.guard else []
+    for row in _fill(_words(title), width, "  ", "      ", " "):
+        yield Text(row, "yellow" if entry.disabled else "cyan")
+    if entry.inherits:
+        for row in _fill(_words([f": {entry.inherits}"]), width, "    ", "      ", " "):
+            yield Text(row)
+    values = [f"{name}={spell(value)}" for name, value in entry.values.items()]
+    for row in _fill(values, width, "    ", "    ", "  "):
+        yield Text(row)
+    for label in entry.labels:
+        scores = ["  ".join(f"{score:.6f}" for score in label.scores)] if label.scores else []
+        rejected = ["(rejected)"] if label.rejected else []
+        for row in _fill([label.variant, *scores, *rejected], width, "    ", "      ", "  "):
+            yield Text(row, "green")
+    for remark in entry.remarks:
+        for row in _fill(_words([f"// {remark}"]), width, "    ", "    // ", " "):
+            yield Text(row, "dim")
+
+
+def _words(texts: list[str]) -> list[str]:
+    return [word for text in texts for word in text.split(" ")]
+
+
+def _fill(items: list[str], width: int, first: str, hang: str, gap: str) -> list[str]:
+    """Items side by side, as many as fit; one that does not fit alone is left whole."""
+    rows: list[str] = []
+    for item in items:
+        if rows and len(rows[-1]) + len(gap) + len(item) <= width:
+            rows[-1] += gap + item
+        else:
+            rows.append((hang if rows else first) + item)
+    return rows
+
+
+def _title(entry: Entry) -> str:
+    return "primary template" if entry.kind == "primary" else f"<{', '.join(entry.args)}>"
+
+
+def spell(value: Value) -> str:
+    """A value as C++ spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,46 @@
+"""Which families and entries of a scan a user asked for."""
+
+import re
+from collections.abc import Mapping, Set
+
+from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
+
+
+def algorithm(header: str) -> str:
+    """`tuning_radix_sort.cuh` tunes `radix_sort`."""
+    return header.removeprefix("tuning_").partition(".")[0]
+
+
+def select_families(
+    headers: tuple[TuningHeader, ...],
+    pattern: re.Pattern[str],
+    archs: Set[str],
+    args: Mapping[str, frozenset[str]],
+) -> tuple[Family, ...]:
+    """The families that match, with those entries that have the asked arguments."""
+    return tuple(
+        family.model_copy(update={"entries": entries})
+        for header in headers
+        for family in header.families
+        if (not archs or family.arch in archs)
+        and matches(pattern, family)
+        and (entries := tuple(e for e in family.entries if _has(family, e, args)))
+    )
+
+
+def matches(pattern: re.Pattern[str], owner: Family | PolicyChain) -> bool:
+    """Whether the algorithm, its benchmark or the qualified name begins with a match."""
+    name = algorithm(owner.header)
+    last = owner.name if isinstance(owner, Family) else owner.hub
+    return any(
+        pattern.match(text)
+        for text in (name, f"cub.bench.{name}", owner.header, f"{owner.namespace}::{last}")
+    )
+
+
+def _has(family: Family, entry: Entry, args: Mapping[str, frozenset[str]]) -> bool:
+    """Whether an entry's arguments are the asked ones; a primary template has none to ask."""
+    if not args:
+        return True
+    given = dict(zip((p.label for p in family.parameters), entry.args, strict=False))
+    return bool(given) and all(given.get(name) in values for name, values in args.items())

@@ -1,0 +1,103 @@
+"""`cub_headers/manifest.toml`: how trees are laid out and which wheel holds which version."""
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from policygen.config import load_toml
+from policygen.errors import InputError
+from policygen.model.base import Record
+from policygen.model.cub import Dialect
+from policygen.resources import folder
+
+NAME = "manifest.toml"
+
+Version = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
+# The file becomes part of a path.
+WheelFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+\.whl$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Tags(Record):
+    """What pip is told, so that it takes this wheel on every machine."""
+
+    python: str
+    implementation: str
+    abi: str
+    platform: str
+
+
+class Wheel(Record):
+    """A wheel that holds one version of CUB."""
+
+    cub: Version
+    dialect: Dialect
+    specializations: int
+    distribution: str
+    version: str
+    file: WheelFile
+    sha256: Sha256
+    include: str
+    tags: Tags
+
+    @property
+    def requirement(self) -> str:
+        """`nvidia-cuda-cccl==13.0.85`."""
+        return f"{self.distribution}=={self.version}"
+
+
+class TreeFiles(Record):
+    """Where things stand below an include folder."""
+
+    version: str
+    tunings: str
+    headers: str
+
+
+class Layouts(Record):
+    """Where include folders stand below a checkout, a site-packages folder, a toolkit."""
+
+    checkout: tuple[str, ...]
+    wheel: tuple[str, ...]
+    toolkit: tuple[str, ...]
+    beside_checkout: tuple[str, ...]
+
+
+class DialectRule(Record):
+    """How the dialect of a tree is told."""
+
+    header: str
+    selectors: str
+    since: Version
+
+
+class Manifest(Record):
+    """All that the file says."""
+
+    format: Literal["policygen/manifest/1"]
+    default: Version
+    tree: TreeFiles
+    layouts: Layouts
+    dialect: DialectRule
+    wheels: tuple[Wheel, ...]
+
+    def wheel(self, version: str) -> Wheel:
+        """The wheel that holds a version of CUB."""
+        for wheel in self.wheels:
+            if wheel.cub == version:
+                return wheel
+        known = ", ".join(wheel.cub for wheel in self.wheels)
+        raise InputError(f"no wheel is known that holds CUB {version}", f"known versions: {known}")
+
+
+def load(path: Path) -> Manifest:
+    """A manifest file; a bad one is an error that names it."""
+    return load_toml(path, Manifest)
+
+
+@cache
+def shipped() -> Manifest:
+    """The manifest that came with this policygen."""
+    return load(folder("cub_headers") / NAME)

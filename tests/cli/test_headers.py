@@ -1,0 +1,202 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from policygen.cli.main import main
+from policygen.errors import ProcessError
+from policygen.tree import manifest, wheel
+from tests.tree.places import Places, empty_machine
+from tests.tree.toys import GOOD, FakePip, make_root, toy_wheel
+
+TABLE = """\
+CUB    wheel                           dialect          specializations  state
+2.8.2  nvidia-cuda-cccl-cu12==12.9.27  specializations  440              —
+3.0.1  nvidia-cuda-cccl==13.0.85       specializations  440              fetched
+3.1.4  nvidia-cuda-cccl==13.1.115      specializations  440              current
+3.2.0  nvidia-cuda-cccl==13.2.86       specializations  444              —
+3.3.0  —                               specializations  —                fetched
+3.5.0  nvidia-cuda-cccl==13.3.5.0.6    selectors        441              —
+3.6.0  cuda-cccl==1.2.1                selectors        441              —
+"""
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    return empty_machine(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def trees(places: Places) -> Places:
+    """Three fetched versions, 3.1.4 the current one."""
+    for version in ("3.0.1", "3.1.4", "3.3.0"):
+        make_root(places.headers / version, version)
+    (places.headers / ".current").write_text("3.1.4\n")
+    return places
+
+
+@pytest.fixture
+def pip(places: Places, monkeypatch: pytest.MonkeyPatch) -> FakePip:
+    """A pip that brings CUB 9.8.7 and 3.0.1, the only versions of the manifest."""
+    toys = (toy_wheel(), toy_wheel(version="3.0.1"))
+    fake = FakePip({toys[0].file: GOOD})
+    monkeypatch.setattr(wheel.process, "run", fake)
+    changed = manifest.shipped().model_copy(update={"wheels": toys})
+    for module in ("obtain", "overview"):
+        monkeypatch.setattr(f"policygen.tree.{module}.shipped", lambda: changed)
+    return fake
+
+
+def test_list_shows_what_can_be_had_and_what_is_used(
+    trees: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headers", "list"]) == 0
+    used = f"\nused here: CUB 3.1.4 in {trees.headers}/3.1.4 (found by: cub_headers)\n"
+    assert capsys.readouterr() == (TABLE + used, "")
+
+
+def test_list_can_say_less_and_more(trees: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["headers", "list", "-q", "-v"]) == 0
+    assert capsys.readouterr() == (TABLE, f"\nkept in {trees.headers}\n")
+
+
+def test_list_works_where_no_tree_is_found(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headers", "list"]) == 0
+    out, err = capsys.readouterr()
+    assert out.endswith("\n\nused here: none found\n")
+    assert err == ""
+
+
+def test_list_as_json_is_one_document(trees: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["headers", "list", "--cub", "3.0.1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    root = f"{trees.headers}/3.0.1"
+    assert document["format"] == "policygen/headers/1"
+    assert document["folder"] == str(trees.headers)
+    assert document["trees"][1] == {
+        "version": "3.0.1",
+        "wheel": "nvidia-cuda-cccl==13.0.85",
+        "dialect": "specializations",
+        "specializations": 440,
+        "state": "fetched",
+    }
+    assert document["used"] == {
+        "root": root,
+        "version": "3.0.1",
+        "dialect": "specializations",
+        "found": "--cub",
+        "includes": [root],
+    }
+
+
+def test_fetch_prints_progress_to_stderr_and_the_tree_to_stdout(
+    places: Places, pip: FakePip, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headers", "fetch", "9.8.7", "-v"]) == 0
+    root = places.headers / "9.8.7"
+    assert capsys.readouterr() == (
+        f"CUB 9.8.7: {root}\n",
+        "toy==1.0: downloading\ntoy==1.0: unpacking\n"
+        f"CUB 9.8.7 in {root} (found by: cub_headers), dialect specializations\n",
+    )
+
+
+def test_the_last_version_that_is_named_becomes_the_current_one(
+    trees: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headers", "fetch", "3.3.0", "3.0.1", "-q"]) == 0
+    out = f"CUB 3.3.0: {trees.headers}/3.3.0\nCUB 3.0.1: {trees.headers}/3.0.1\n"
+    assert capsys.readouterr() == (out, "")
+    assert (trees.headers / ".current").read_text() == "3.0.1\n"
+
+
+def test_fetch_all_keeps_the_current_tree(
+    places: Places, pip: FakePip, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_root(places.headers / "3.0.1")
+    assert main(["headers", "fetch", "--all", "--json", "-q"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    states = [(tree["version"], tree["state"]) for tree in json.loads(out)["trees"]]
+    assert states == [("3.0.1", "current"), ("9.8.7", "fetched")]
+    assert json.loads(out)["used"]["version"] == "3.0.1"
+
+
+def test_fetch_without_a_version_is_a_usage_error(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headers", "fetch"]) == 2
+    assert capsys.readouterr().err.endswith("Error: name a VERSION, or give --all\n")
+
+
+def test_fetch_of_an_unknown_version_lists_the_known_ones(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headers", "fetch", "1.2.3"]) == 2
+    assert capsys.readouterr() == (
+        "",
+        "policygen: error: no wheel is known that holds CUB 1.2.3\n"
+        "  known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0\n",
+    )
+
+
+def test_fetch_without_a_network_shows_what_pip_says(
+    places: Places, pip: FakePip, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pip.error = ProcessError(["pip", "download"], 1, "ERROR: no route\n", "check the network")
+    assert main(["headers", "fetch", "9.8.7", "-q"]) == 2
+    assert capsys.readouterr() == (
+        "",
+        "policygen: error: command failed with status 1: pip download\n"
+        "  ERROR: no route\n  check the network\n",
+    )
+
+
+def test_fetch_without_pip_says_how_to_get_it(
+    places: Places, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["headers", "fetch", "3.0.1", "-q"]) == 3
+    assert capsys.readouterr().err == "policygen: error: pip is missing\n  python -m ensurepip\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "version"),
+    [([], "3.1.4"), (["3.0.1"], "3.0.1"), (["--cub", "3.3.0"], "3.3.0")],
+)
+def test_path_prints_the_include_folder_and_nothing_else(
+    trees: Places, capsys: pytest.CaptureFixture[str], arguments: list[str], version: str
+) -> None:
+    assert main(["headers", "path", *arguments]) == 0
+    assert capsys.readouterr() == (f"{trees.headers}/{version}\n", "")
+
+
+def test_path_can_explain_itself_on_stderr(
+    trees: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headers", "path", "-v"]) == 0
+    root = f"{trees.headers}/3.1.4"
+    err = f"CUB 3.1.4 in {root} (found by: cub_headers), dialect specializations\n"
+    assert capsys.readouterr() == (f"{root}\n", err)
+
+
+def test_path_as_json_names_the_tree(trees: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["headers", "path", "3.0.1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["used"]["root"] == f"{trees.headers}/3.0.1"
+
+
+def test_path_of_a_version_that_is_not_here_names_the_command(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headers", "path", "3.0.1"]) == 2
+    assert capsys.readouterr().err == (
+        f"policygen: error: CUB 3.0.1 is not in {places.headers}\n"
+        "  obtain it: policygen headers fetch 3.0.1\n"
+    )
+
+
+def test_path_takes_a_version_or_a_tree(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["headers", "path", "3.0.1", "--cub", "x"]) == 2
+    assert capsys.readouterr().err.endswith("Error: give VERSION or --cub, not both\n")
