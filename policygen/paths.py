@@ -1,9 +1,9 @@
 """Where policygen keeps what it can make again: the user's cache folder."""
 
 import os
+import secrets
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 
@@ -22,22 +22,13 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Writes a whole file or nothing; the file keeps its mode, and a link stays a link."""
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(data)
-        temporary.chmod(_mode(path))
+        if path.exists():
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _mode(path: Path) -> int:
-    """The mode of the file that is there, else what any new file gets."""
-    if path.exists():
-        return stat.S_IMODE(path.stat().st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -82,6 +82,19 @@ class Benchmark(Record):
         """Runtime axes of all sub-benchmarks; the first to declare one gives its values."""
         return self._axes(compile_time=False)
 
+    @property
+    def workloads(self) -> int:
+        """The points of the compile-time axes."""
+        return prod(len(values) for values in self.ct_axes.values())
+
+    @property
+    def runtime_workloads(self) -> int:
+        """The points of the runtime axes, of all sub-benchmarks together."""
+        return sum(
+            prod(len(axis.values) for axis in sub.axes if not axis.compile_time)
+            for sub in self.subbenches
+        )
+
     def _axes(self, *, compile_time: bool) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         for sub in self.subbenches:

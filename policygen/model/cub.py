@@ -14,6 +14,6 @@ class Cub(Record):
     version: str
     dialect: Dialect
     found: str
-    """How it was found: `--cub`, `policygen.toml`, `checkout`, `cub_headers`, `wheel`, `toolkit`."""
+    """`--cub`, `policygen.toml`, `checkout`, `cub_headers`, `wheel`, `toolkit` or `header`."""
     includes: tuple[str, ...] = ()
     """Folders that a compiler needs with `-I`, `root` first."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from policygen.model.tuning import Entry, Family, Scan, Value
+from policygen.model.tuning import Entry, Family, PolicyChain, Scan, Value
 from policygen.report import console
 from policygen.report.console import plural
 
@@ -20,9 +20,10 @@ def print_scan(scan: Scan, *, entries: bool, head: bool) -> None:
         cub = scan.cub
         out.print(f"CUB {cub.version} ({cub.dialect}), {cub.root} [{cub.found}]\n", style="dim")
     if entries:
-        for family in scan.families:
-            for line in _family_lines(family, out.width):
+        for block in _blocks(scan, out.width):
+            for line in block:
                 out.print(line)
+            out.print()
     elif scan.families:
         out.print(_table(scan))
     if head:
@@ -68,6 +69,42 @@ def _row(family: Family) -> tuple[str, ...]:
     return (f"  {name}", *(str(number or "·") for number in numbers))
 
 
+def _blocks(scan: Scan, width: int) -> "Iterator[Iterator[Text]]":
+    """The families of each header, then how its policies read them."""
+    for header, families in groupby(scan.families, key=lambda family: family.header):
+        named = {}
+        for family in families:
+            named[family.namespace, family.name] = family
+            yield _family_lines(family, width)
+        for chain in scan.chains:
+            uses = [u for p in chain.policies for u in p.uses]
+            if chain.header == header and any((chain.namespace, u.family) in named for u in uses):
+                yield _chain_lines(chain, width)
+
+
+def _chain_lines(chain: PolicyChain, width: int) -> "Iterator[Text]":
+    from rich.text import Text
+
+    yield Text(f"{chain.header}: {chain.namespace}::{chain.hub}", "bold")
+    for policy in chain.policies:
+        before = f", else {policy.predecessor}" if policy.predecessor else ""
+        bases = f", is a {', '.join(policy.bases)}" if policy.bases else ""
+        for row in _fill(
+            _words([f"{policy.line}: {policy.name} for {policy.arch} and later{before}{bases}"]),
+            width,
+            "  ",
+            "      ",
+            " ",
+        ):
+            yield Text(row, "cyan")
+        for use in policy.uses:
+            receiver = f" through {use.selection}" if use.selection else ""
+            fallback = f"; without one of them: {use.fallback}" if use.fallback else ""
+            reads = f"reads {use.family}{receiver}: {' '.join(use.reads)}{fallback}"
+            for row in _fill(_words([reads]), width, "    ", "      ", " "):
+                yield Text(row)
+
+
 def _family_lines(family: Family, width: int) -> "Iterator[Text]":
     from rich.text import Text
 
@@ -80,7 +117,6 @@ def _family_lines(family: Family, width: int) -> "Iterator[Text]":
     for entry in family.entries:
         if entry.kind != "primary" or entry.values or entry.inherits:
             yield from _entry_lines(entry, width)
-    yield Text()
 
 
 def _entry_lines(entry: Entry, width: int) -> "Iterator[Text]":

@@ -6,7 +6,7 @@ has to be readable; what clang cannot know is an error that it recovers from.
 
 import ctypes
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -18,12 +18,12 @@ from policygen.source.text import Text, blank
 
 # "#  include <cub/device/dispatch/tuning/common.cuh>"
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"][^\n]*', re.MULTILINE)
+_FAMILY = re.compile(r"sm\d{2,3}_\w+")
 _ROOT = "/policygen"
 _ARGUMENTS = (
     *("-x", "c++", "-std=c++17", "-nostdinc", "-nostdinc++", "-w", "-ferror-limit=0"),
     *("-fbracket-depth=512", f"-I{_ROOT}", "-include", f"{_ROOT}/prelude.h"),
 )
-_PARSE_ISSUE = "Parse Issue"
 _INTEGER_RESULT = 1  # CXEval_Int
 
 
@@ -36,8 +36,8 @@ class Facts:
     """Offset of the name of each `smNN_*` template → its name."""
     constants: dict[int, int] = field(default_factory=dict)
     """Offset of a member's name → the number that its initialiser is."""
-    parse_issues: list[tuple[int, str]] = field(default_factory=list)
-    """Places where the text is no C++, whatever the names mean."""
+    unclosed: str | None = None
+    """What is missing at the end: a macro such as `CUB_NAMESPACE_END` hides a brace."""
 
     def namespace(self, offset: int) -> str:
         """The namespaces around an offset, as `cub::detail::scan`."""
@@ -87,7 +87,7 @@ def parse(text: Text, neighbours: Neighbours, constants: Sequence[Span]) -> Fact
         unit = ci.Index.create().parse(main, list(_ARGUMENTS), files, options)
     except ci.TranslationUnitLoadError as error:
         raise InputError(f"{text.path}: libclang cannot parse this file: {error}") from error
-    return _Walk(ci, main, constants).walk(unit)
+    return _Walk(ci, main, len(text.data.rstrip()), constants).walk(unit)
 
 
 @cache
@@ -98,9 +98,10 @@ def _prelude() -> bytes:
 class _Walk:
     """One pass over the declarations; function bodies and other files are not entered."""
 
-    def __init__(self, ci: Any, main: str, constants: Sequence[Span]) -> None:
+    def __init__(self, ci: Any, main: str, end: int, constants: Sequence[Span]) -> None:
         self._ci = ci
         self._main = main
+        self._end = end
         self._constants = constants
         kind = ci.CursorKind
         self._scopes = {kind.NAMESPACE, kind.LINKAGE_SPEC, kind.UNEXPOSED_DECL}
@@ -110,6 +111,7 @@ class _Walk:
             kind.STRUCT_DECL,
             kind.CLASS_DECL,
         }
+        self._plain = {kind.STRUCT_DECL, kind.CLASS_DECL}
         self._variable = kind.VAR_DECL
         self._namespace = kind.NAMESPACE
         self._library = _typed(ci)
@@ -117,23 +119,23 @@ class _Walk:
 
     def walk(self, unit: Any) -> Facts:
         self._scope(unit.cursor)
-        for diagnostic in self._parse_issues(unit):
-            place = diagnostic.location
-            if place.file is not None and place.file.name == self._main:
-                self.facts.parse_issues.append((place.offset, diagnostic.spelling))
+        self.facts.unclosed = self._unclosed(unit)
         return self.facts
 
-    def _parse_issues(self, unit: Any) -> Iterator[Any]:
-        """Among thousands of unknown names, the few places that are no C++."""
+    def _unclosed(self, unit: Any) -> str | None:
+        """The last words of clang about the syntax, if an end is missing.
+
+        Its other complaints say nothing: an unknown name makes clang misread what follows.
+        """
         library = self._library
-        names: dict[int, str] = {}
-        for index in range(library.clang_getNumDiagnostics(unit)):
+        for index in reversed(range(library.clang_getNumDiagnostics(unit))):
             diagnostic = self._ci.Diagnostic(library.clang_getDiagnostic(unit, index))
-            category = library.clang_getDiagnosticCategory(diagnostic)
-            if category not in names:
-                names[category] = diagnostic.category_name
-            if names[category] == _PARSE_ISSUE:
-                yield diagnostic
+            place = diagnostic.location
+            if place.file is None or place.file.name != self._main:
+                continue
+            at_end = place.offset >= self._end
+            return diagnostic.spelling if at_end and "expected '}'" in diagnostic.spelling else None
+        return None
 
     def _scope(self, cursor: Any) -> None:
         for child in cursor.get_children():
@@ -149,8 +151,12 @@ class _Walk:
 
     def _record(self, cursor: Any) -> None:
         name = cursor.spelling
-        if not name.startswith("sm") or not self._in_main_file(cursor):
+        if not _FAMILY.fullmatch(name) or not self._in_main_file(cursor):
             return
+        if cursor.kind in self._plain and not self._library.clang_getSpecializedCursorTemplate(
+            cursor
+        ):
+            return  # a helper such as `struct sm100_tuning_values`
         at = cursor.location.offset
         self.facts.templates[at] = name
         if any(span.start <= at < span.end for span in self._constants):
@@ -159,6 +165,8 @@ class _Walk:
                     self._evaluate(child)
 
     def _evaluate(self, cursor: Any) -> None:
+        if not any(_is_written(child) for child in cursor.get_children()):
+            return  # clang reads an initialiser with an unknown name as none, which would be 0
         result = self._library.clang_Cursor_Evaluate(cursor)
         if not result:
             return
@@ -174,6 +182,11 @@ class _Walk:
 
     def _in_main_file(self, cursor: Any) -> bool:
         return bool(self._library.clang_Location_isFromMainFile(cursor.location))
+
+
+def _is_written(cursor: Any) -> bool:
+    extent = cursor.extent
+    return bool(cursor.kind.is_expression() and extent.end.offset > extent.start.offset)
 
 
 def _typed(ci: Any) -> Any:

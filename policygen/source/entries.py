@@ -17,7 +17,7 @@ _PARAMETER = re.compile(r"(?P<type>.*?)\s*\b(?P<name>\w+)?\s*(?:=\s*(?P<default>
 _TYPE_KEYS = {"class", "typename", "class...", "typename..."}
 _COMMENT_MARK = re.compile(rb"(?m)^([ \t]*)//")
 _OUTER_MARKS = re.compile(rb"/\*[*!]*|\*/")
-_SAYS_STRUCT = re.compile(rb"\bstruct\s+sm\d+_\w+")
+_SAYS_STRUCT = re.compile(rb"\bstruct\s+sm\d{2,3}_\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,9 @@ def _entry(
 ) -> Found:
     data = source.text.data
     members = (
-        tuple(find_members(data, code, declaration.body_span)) if declaration.body_span else ()
+        tuple(find_members(source.text, code, declaration.body_span))
+        if declaration.body_span
+        else ()
     )
     notes = _read_notes(lines, declaration, members, disabled=disabled)
     label = next((found for found in notes.labels if not found.rejected), None)

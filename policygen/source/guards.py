@@ -105,4 +105,4 @@ def _is_include_guard(text: Text, condition: str, span: Span) -> bool:
 
 
 def _is_plain(condition: str) -> bool:
-    return re.fullmatch(r"!?[\w:]+(\([^()]*\))?", condition) is not None
+    return re.fullmatch(r"!?[\w:]*(\([^()]*\))?", condition) is not None

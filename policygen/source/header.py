@@ -21,7 +21,6 @@ from policygen.source.policies import find_chains
 from policygen.source.text import Text
 
 _SAYS_STRUCT = re.compile(rb"\bstruct\s+sm")
-_NAMED = re.compile(rb"\b(?:struct|class)\s+(sm(\d+)_\w+)")
 _WORTH_PARSING = re.compile(rb"\bstruct\s+sm|\b[Cc]hained_?[Pp]olicy\b|\bclass\s+sm\d")
 _ARCH = re.compile(r"sm(\d+)_")
 
@@ -65,21 +64,14 @@ def _cross_check(text: Text, live: list[Found], facts: clang.Facts) -> None:
     """Two readers that know nothing of each other must see the same templates.
 
     An entry that clang loses, because it cannot know a name in it, is kept. One that only clang
-    sees, or whose text is no C++, must not pass silently.
+    sees must not pass silently.
     """
     names = {found.declaration.name_span.start for found in live}
     for at, name in sorted(facts.templates.items()):
-        if at not in names and _is_template(text, at):
+        if at not in names:
             raise text.error(at, f"{name}: cannot read this declaration", width=len(name))
-    for at, message in facts.parse_issues:
-        if at >= len(text.data) or any(f.entry.span.start <= at < f.entry.span.end for f in live):
-            raise text.error(min(at, len(text.data)), message)
-
-
-def _is_template(text: Text, name: int) -> bool:
-    """A plain `struct sm100_tuning_values {…}` is a helper, no family."""
-    head = max(text.code.rfind(stop, 0, name) for stop in (b";", b"{", b"}"))
-    return b"template" in text.code[head + 1 : name]
+    if facts.unclosed is not None:
+        raise text.error(len(text.data), facts.unclosed)
 
 
 def _nothing_recognised(text: Text) -> SourceError:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from policygen.model.base import Span
 from policygen.model.tuning import Member, Value
 from policygen.source.brackets import trim
-from policygen.source.text import squeeze
+from policygen.source.text import Text, squeeze
 
 # "static constexpr BlockLoadAlgorithm load_algorithm = BLOCK_LOAD_DIRECT"
 _VALUE = re.compile(
@@ -15,6 +15,10 @@ _VALUE = re.compile(
 )
 # "using delay_constructor = fixed_delay_constructor_t<368, 725>"
 _ALIAS = re.compile(rb"using\s+(?P<name>\w+)\s*=(?P<value>[\s\S]+)\Z")
+# A function has a parenthesis before any `=`; what else begins so should have been a member.
+_MEANT_AS_MEMBER = re.compile(
+    rb"(?:static\s+constexpr|constexpr\s+static)\s[^(]*(?:=|\Z)|using\s+(?!namespace\b)\w+\s*(?:=|\Z)"
+)
 _TOKENS = re.compile(rb"[(){}\[\];]")
 _INTEGER = re.compile(r"[+-]?\s*(0[xX][0-9a-fA-F']+|0[bB][01']+|[0-9][0-9']*)[uUlLzZ]*")
 _NUMERIC_TYPE = re.compile(
@@ -22,12 +26,18 @@ _NUMERIC_TYPE = re.compile(
 )
 
 
-def find_members(data: bytes, code: bytes, body: Span) -> Iterator[Member]:
+def find_members(text: Text, code: bytes, body: Span) -> Iterator[Member]:
     """The members of a body, in order; functions and nested types are passed over."""
     for statement in _statements(code, body):
         source = code[statement.start : statement.end]
         if (match := _VALUE.match(source)) or (match := _ALIAS.match(source)):
-            yield _member(data, code, statement, match)
+            yield _member(text.data, code, statement, match)
+        elif _MEANT_AS_MEMBER.match(source):
+            raise text.error(
+                statement.start,
+                "cannot read this member",
+                remedy="Expected: static constexpr TYPE NAME = VALUE; or: using NAME = TYPE;",
+            )
 
 
 def _member(data: bytes, code: bytes, statement: Span, match: re.Match[bytes]) -> Member:

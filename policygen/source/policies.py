@@ -16,7 +16,7 @@ _STRUCT = re.compile(rb"\bstruct\s+(\w+)\s*:(?!:)([^{};]*)\{")
 _CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
 _MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")
 _ANY_STRUCT = re.compile(rb"\bstruct\s+(\w+)[^{};()=]*\{")
-_FAMILY = re.compile(rb"\b(sm\d+_\w+)\s*<")
+_FAMILY = re.compile(rb"\b(sm\d{2,3}_\w+)\s*<")
 # "decltype(select_agent_policy<" before a use, "using tuning =" before a use
 _RECEIVER = re.compile(rb"\b(\w+)\s*<\s*(?:typename\s+)?\Z")
 _ALIASED = re.compile(rb"\busing\s+(\w+)\s*=\s*(?:typename\s+)?\Z")

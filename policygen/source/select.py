@@ -42,5 +42,9 @@ def _has(family: Family, entry: Entry, args: Mapping[str, frozenset[str]]) -> bo
     """Whether an entry's arguments are the asked ones; a primary template has none to ask."""
     if not args:
         return True
-    given = dict(zip((p.label for p in family.parameters), entry.args, strict=False))
-    return bool(given) and all(given.get(name) in values for name, values in args.items())
+    names = [p.label for p in family.parameters]
+    if len(names) != len(entry.args):
+        # A disabled entry may have the argument list of an older family.
+        return all(not values.isdisjoint(entry.args) for values in args.values())
+    given = dict(zip(names, entry.args, strict=True))
+    return all(given.get(name) in values for name, values in args.items())

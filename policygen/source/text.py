@@ -31,7 +31,8 @@ _LEXEMES = re.compile(
 # "#  if defined(X) && \" with its continuation lines
 _DIRECTIVE = re.compile(rb"^[ \t]*#[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*", re.MULTILINE)
 _NOT_NEWLINE = re.compile(rb"[^\r\n]")
-_OPEN_LEXEME = re.compile(rb"/\*|\"|'")
+# A quote behind a digit is the one of 1'024.
+_OPEN_LEXEME = re.compile(rb"/\*|\"|(?<![0-9A-Fa-f])'")
 _OPEN_NAMES = {b"/*": "comment", b'"': "string", b"'": "character literal"}
 
 

@@ -1,0 +1,42 @@
+# `make demo` and `make test` need Python 3.11 or later, gcc and make; they install the rest into .venv.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test check bench schemas clean
+
+demo: .venv/installed
+	$(BIN)/policygen demo
+
+test: .venv/installed-dev
+	$(BIN)/coverage erase
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+check: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_imports.py
+
+bench: .venv/installed-dev
+	$(BIN)/python -m benchmarks.run
+
+# Writes schemas/json/ anew from the models; a test fails when the two differ.
+schemas: .venv/installed
+	$(BIN)/python -m policygen.json_schemas
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "no Python found; install python3.11" >&2; exit 3; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is too old; install python3.11" >&2; exit 3; }
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "$(PYTHON) cannot make a .venv; install its venv package, python3-venv on Debian" >&2; exit 3; }
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(PIP) install --editable .
+	@touch $@
+
+.venv/installed-dev: pyproject.toml | .venv/bin/python
+	$(PIP) install --editable '.[cuda,plot,dev]'
+	@touch $@ .venv/installed
+
+clean:
+	rm -rf .venv build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache

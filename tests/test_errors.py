@@ -1,0 +1,35 @@
+import pytest
+
+from policygen.errors import InputError, MissingToolError, Problems, ProcessError, SourceError
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (InputError("no such thing"), "no such thing"),
+        (InputError("no such thing", "Make one."), "no such thing\n  Make one."),
+        (SourceError("a.cuh", 3, 7, "odd"), "a.cuh:3:7: odd"),
+        (
+            SourceError("a.cuh", 3, 5, "odd", "int x = 1;", 3, "Do not."),
+            "a.cuh:3:5: odd\n  int x = 1;\n      ^^^\n  Do not.",
+        ),
+        (SourceError("a.cuh", 1, 3, "odd", "\t\tx", 0), "a.cuh:1:3: odd\n  \t\tx\n  \t\t^"),
+        (MissingToolError("nvcc", "Install it."), "nvcc is missing\n  Install it."),
+        (
+            ProcessError(["pip", "x"], 4, "one\ntwo\n"),
+            "command failed with status 4: pip x\n  one\n  two",
+        ),
+        (
+            ProcessError(["pip", "x"], 4, "", "Try again."),
+            "command failed with status 4: pip x\n  Try again.",
+        ),
+        (Problems([InputError("a"), InputError("b")]), "a\nb"),
+    ],
+)
+def test_an_error_says_what_is_wrong_where_and_what_to_do(error, text):
+    assert str(error) == text
+
+
+def test_exit_status_tells_bad_input_from_a_missing_tool():
+    assert InputError("x").exit_code == 2
+    assert MissingToolError("x", "y").exit_code == 3

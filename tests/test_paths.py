@@ -1,0 +1,73 @@
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from policygen import paths
+from policygen.errors import MissingToolError, ProcessError
+from policygen.process import run
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment", "expected"),
+    [
+        ("linux", {"POLICYGEN_CACHE": "/a"}, "/a"),
+        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/policygen"),
+        ("linux", {}, "/home/me/.cache/policygen"),
+        ("darwin", {}, "/home/me/Library/Caches/policygen"),
+        ("win32", {"LOCALAPPDATA": "/l"}, "/l/policygen"),
+        ("win32", {}, "/home/me/AppData/Local/policygen"),
+    ],
+)
+def test_the_cache_is_where_the_platform_keeps_caches(monkeypatch, platform, environment, expected):
+    for name in ("POLICYGEN_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+    assert paths.cache_folder().as_posix() == expected
+
+
+def test_a_written_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    paths.write_atomically(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "target"]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        paths.write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_program_gives_its_output():
+    assert run([sys.executable, "-c", "print('hi')"], install="") == "hi\n"
+
+
+def test_a_failed_program_shows_command_status_and_words():
+    code = "import sys; sys.exit('broken')"
+    with pytest.raises(ProcessError) as caught:
+        run([sys.executable, "-c", code], install="", remedy="Mend it.")
+    assert str(caught.value).endswith(f"-c {code}\n  broken\n  Mend it.")
+
+
+def test_a_missing_program_names_what_to_install():
+    with pytest.raises(MissingToolError) as caught:
+        run(["no-such-program"], install="Install no-such-package.")
+    assert str(caught.value) == "no-such-program is missing\n  Install no-such-package."
