@@ -122,10 +122,10 @@ def _family_lines(family: Family, width: int) -> "Iterator[Text]":
 def _entry_lines(entry: Entry, width: int) -> "Iterator[Text]":
     from rich.text import Text
 
-    title = [f"{entry.line}: {_title(entry)}"]
+    title = _words([f"{entry.line}: {_title(entry)}"])
     title += ["DISABLED"] if entry.disabled else []
     title += [f"#if {entry.guard}"] if entry.guard else []
-    for row in _fill(_words(title), width, "  ", "      ", " "):
+    for row in _fill(title, width, "  ", "      ", " "):
         yield Text(row, "yellow" if entry.disabled else "cyan")
     if entry.inherits:
         for row in _fill(_words([f": {entry.inherits}"]), width, "    ", "      ", " "):

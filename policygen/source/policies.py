@@ -14,6 +14,7 @@ from policygen.source.text import Text, squeeze
 # "struct Policy900 : ChainedPolicy<900, Policy900, Policy860>", bases in any order
 _STRUCT = re.compile(rb"\bstruct\s+(\w+)\s*:(?!:)([^{};]*)\{")
 _CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
+_ARCH_NUMBER = re.compile(r"[1-9]\d{2,3}")
 _MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")
 _ANY_STRUCT = re.compile(rb"\bstruct\s+(\w+)[^{};()=]*\{")
 _FAMILY = re.compile(rb"\b(sm\d{2,3}_\w+)\s*<")
@@ -88,32 +89,41 @@ def _chain(text: Text, header: str, facts: Facts, hub: _Block, blocks: list[_Blo
         namespace=facts.namespace(hub.span.start),
         hub=hub.name,
         max_policy=top[1].decode() if top else None,
-        policies=tuple(p for b in blocks if (p := _policy(text, hub, blocks, b))),
+        policies=tuple(_policy(text, hub, blocks, block) for block in blocks),
     )
 
 
-def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Policy | None:
+def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Policy:
     code = text.code
+    number, this, previous = _link(text, block)
     bases = [squeeze(code[s.start : s.end]) for s in split_list(code, *block.head)]
-    chained = next((base for base in bases if _CHAINED.search(base.encode())), None)
-    if chained is None:
-        return None
-    inner = chained[chained.index("<") + 1 : chained.rindex(">")].encode()
-    link = [squeeze(inner[s.start : s.end]) for s in split_list(inner, 0, len(inner))]
-    if len(link) != 3 or not link[0].isdigit():
-        raise text.error(
-            block.head.start, f"{block.name}: expected ChainedPolicy<number, this, previous>"
-        )
-    span = Span(block.span.start, text.code.find(b";", block.span.end - 1) + 1 or block.span.end)
+    end = code.find(b";", block.span.end - 1) + 1
     return Policy(
         name=block.name,
-        arch=ptx_version_to_arch(int(link[0])),
-        predecessor=None if link[2] == link[1] else link[2],
-        bases=tuple(base for base in bases if base is not chained),
+        arch=ptx_version_to_arch(number),
+        predecessor=None if previous == this else previous,
+        bases=tuple(base for base in bases if not _CHAINED.search(base.encode())),
         uses=tuple(_uses(code, hub, blocks, block)),
         line=text.line(block.span.start),
-        span=span,
+        span=Span(block.span.start, end or block.span.end),
     )
+
+
+def _link(text: Text, block: _Block) -> tuple[int, str, str]:
+    """The three arguments of `ChainedPolicy<900, Policy900, Policy860>`."""
+    code = text.code
+    chained = _CHAINED.search(code, *block.head)
+    assert chained is not None
+    close = closing_angle(code, chained.end() - 1)
+    arguments = [] if close is None else split_list(code, chained.end(), close)
+    link = [squeeze(code[s.start : s.end]) for s in arguments]
+    if len(link) != 3 or not _ARCH_NUMBER.fullmatch(link[0]):
+        raise text.error(
+            chained.start(),
+            f"{block.name}: cannot read its place in the chain",
+            remedy="Expected: ChainedPolicy<900, Policy900, PREVIOUS>",
+        )
+    return int(link[0]), link[1], link[2]
 
 
 def _uses(code: bytes, hub: _Block, blocks: list[_Block], block: _Block) -> Iterator[FamilyUse]:

@@ -57,12 +57,12 @@ def _beside(root: Path) -> tuple[Path, ...]:
 
 
 def tuning_headers(cub: Cub) -> tuple[Path, ...]:
-    """The tuning headers of a tree, sorted by name."""
+    """The tuning headers of a tree, sorted by name; one that is broken is told when it is read."""
     files = shipped().tree
     folder = Path(cub.root) / files.tunings
     if not is_folder(folder):
         raise _no_tunings(cub, f"there is no folder {folder}")
-    headers = [path for path in listing(folder) if path.match(files.headers) and is_file(path)]
+    headers = [path for path in listing(folder) if path.match(files.headers) and not path.is_dir()]
     if not headers:
         raise _no_tunings(cub, f"{folder} holds no {files.headers}")
     return tuple(headers)

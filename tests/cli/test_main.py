@@ -1,0 +1,94 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from policygen import __version__, resources
+from policygen.cli import main as module
+from policygen.cli.main import main
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Makes `policygen demo` do something else."""
+
+    def replace(action):
+        monkeypatch.setattr(module.demo.demo, "callback", lambda **_: action())
+
+    return replace
+
+
+def fail(error):
+    def action():
+        raise error
+
+    return action
+
+
+def test_help_and_version_are_answered(capsys):
+    assert main(["--help"]) == 0
+    assert "scan" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"policygen, version {__version__}\n"
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from policygen.cli.main import main; main(['--help']);"
+        "print([m for m in ('pandas', 'clang', 'rich', 'pydantic', 'jinja2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.endswith("[]\n")
+
+
+def test_bad_usage_is_2(capsys):
+    assert main(["scan", "--no-such"]) == 2
+    assert "No such option" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_a_command_tells_its_status(command, outcome):
+    command(lambda: outcome)
+    assert main(["demo"]) == outcome
+
+
+def test_interruption_is_130_without_words(command, capsys):
+    command(fail(KeyboardInterrupt()))
+    assert main(["demo"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_bug_is_one_message_with_its_details_in_a_file(command, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path))
+    command(fail(ZeroDivisionError("by zero")))
+    assert main(["demo"]) == 70
+    log = tmp_path / "error.log"
+    assert capsys.readouterr().err == (
+        "policygen: internal error: ZeroDivisionError: by zero\n"
+        f"  the details are in {log}; please report them\n"
+    )
+    assert "Traceback" in log.read_text()
+    log.unlink()
+    log.mkdir()
+    assert main(["demo"]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_current_folder_that_is_gone_is_told(capsys, monkeypatch, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["scan"]) == 2
+    assert "the current folder is gone" in capsys.readouterr().err
+    os.chdir(tmp_path)
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure():
+    mini = resources.folder("cub_headers") / "mini"
+    scan = f"{sys.executable} -m policygen scan --json --cub {mini}"
+    command = ["bash", "-c", f"{scan} | head -c 10; echo ${{PIPESTATUS[0]}}"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.endswith("0\n")
+    assert done.stderr == ""

@@ -1,0 +1,32 @@
+import pytest
+
+from policygen.model.arch import arch_number, parse_arch, ptx_version_to_arch
+
+
+@pytest.mark.parametrize(
+    ("text", "arch"),
+    [
+        ("sm90", "sm90"),
+        ("sm_90", "sm90"),
+        ("SM_103", "sm103"),
+        ("compute_80", "sm80"),
+        ("90", "sm90"),
+        ("9.0", "sm90"),
+        ("12.1", "sm121"),
+        ("sm_90a", "sm90"),
+        (" sm107 ", "sm107"),
+    ],
+)
+def test_an_arch_has_one_spelling(text, arch):
+    assert parse_arch(text) == arch
+
+
+@pytest.mark.parametrize("text", ["", "sm", "9", "sm9000", "hopper", "9.0.0"])
+def test_what_is_no_arch_is_refused(text):
+    with pytest.raises(ValueError, match="is no GPU architecture"):
+        parse_arch(text)
+
+
+def test_archs_sort_by_number():
+    assert sorted(["sm100", "sm90", "sm120"], key=arch_number) == ["sm90", "sm100", "sm120"]
+    assert ptx_version_to_arch(1000) == "sm100"
