@@ -11,10 +11,6 @@ class Span(NamedTuple):
     start: int
     end: int
 
-    def of(self, data: bytes) -> bytes:
-        """The bytes that the span covers."""
-        return data[self.start : self.end]
-
 
 class Record(BaseModel):
     """An immutable value that refuses what it does not know."""

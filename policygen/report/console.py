@@ -1,7 +1,6 @@
-"""The terminal: one console for results, and how numbers and paths look on it."""
+"""The terminal: one console for results, and how numbers look on it."""
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,15 +13,6 @@ def results() -> "Console":
 
     # No width is forced: a narrow terminal folds lines, it cuts nothing.
     return Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
-
-
-def progress_lines(what: str) -> Callable[[int, int, str], None]:
-    """`[i/n] name: state` lines on standard error, for logs; nothing is erased."""
-
-    def show(index: int, total: int, name: str) -> None:
-        sys.stderr.write(f"[{index}/{total}] {name}: {what}\n")
-
-    return show
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

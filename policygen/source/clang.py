@@ -34,6 +34,8 @@ class Facts:
     namespaces: list[tuple[Span, str]] = field(default_factory=list)
     templates: dict[int, str] = field(default_factory=dict)
     """Offset of the name of each `smNN_*` template → its name."""
+    aggregates: set[int] = field(default_factory=set)
+    """Offset of the name of each `smNN_*` struct with fields: it only carries values."""
     constants: dict[int, int] = field(default_factory=dict)
     """Offset of a member's name → the number that its initialiser is."""
     unclosed: str | None = None
@@ -113,6 +115,7 @@ class _Walk:
         }
         self._plain = {kind.STRUCT_DECL, kind.CLASS_DECL}
         self._variable = kind.VAR_DECL
+        self._field = kind.FIELD_DECL
         self._namespace = kind.NAMESPACE
         self._library = _typed(ci)
         self.facts = Facts()
@@ -153,10 +156,11 @@ class _Walk:
         name = cursor.spelling
         if not _FAMILY.fullmatch(name) or not self._in_main_file(cursor):
             return
-        if cursor.kind in self._plain and not self._library.clang_getSpecializedCursorTemplate(
-            cursor
-        ):
-            return  # a helper such as `struct sm100_tuning_values`
+        plain = cursor.kind in self._plain
+        if plain and not self._library.clang_getSpecializedCursorTemplate(cursor):
+            if any(child.kind == self._field for child in cursor.get_children()):
+                self.facts.aggregates.add(cursor.location.offset)
+            return
         at = cursor.location.offset
         self.facts.templates[at] = name
         if any(span.start <= at < span.end for span in self._constants):

@@ -2,7 +2,6 @@
 
 import re
 
-from policygen.errors import SourceError
 from policygen.model.base import Span
 from policygen.model.tuning import Family, TuningHeader
 from policygen.source import clang
@@ -20,8 +19,9 @@ from policygen.source.members import is_numeric
 from policygen.source.policies import find_chains
 from policygen.source.text import Text
 
-_SAYS_STRUCT = re.compile(rb"\bstruct\s+sm")
-_WORTH_PARSING = re.compile(rb"\bstruct\s+sm|\b[Cc]hained_?[Pp]olicy\b|\bclass\s+sm\d")
+# "struct sm90_tuning", misspelled or not; "struct small_buffer_policy" is something else
+_SAYS_STRUCT = re.compile(rb"\bstruct\s+(sm_?\d\w*)")
+_WORTH_PARSING = re.compile(rb"\bstruct\s+sm_?\d|\b[Cc]hained_?[Pp]olicy\b|\bclass\s+sm\d")
 _ARCH = re.compile(r"sm(\d+)_")
 
 
@@ -41,8 +41,8 @@ def read_header(
     _cross_check(text, live, facts)
     found = [Found(f.declaration, with_constants(f.entry, data, facts.constants)) for f in live]
     families = _families(text, name, facts, found + disabled)
-    if not families and _SAYS_STRUCT.search(text.code):
-        raise _nothing_recognised(text)
+    if not families:
+        _check_nothing_is_meant(text, facts)
     return TuningHeader(
         name=name,
         families=families,
@@ -74,15 +74,16 @@ def _cross_check(text: Text, live: list[Found], facts: clang.Facts) -> None:
         raise text.error(len(text.data), facts.unclosed)
 
 
-def _nothing_recognised(text: Text) -> SourceError:
-    match = _SAYS_STRUCT.search(text.code)
-    assert match is not None
-    return text.error(
-        match.start(),
-        "no tuning family recognised, although the header says 'struct sm'",
-        width=match.end() - match.start(),
-        remedy="A family is a class template called smNN_…, such as sm90_tuning.",
-    )
+def _check_nothing_is_meant(text: Text, facts: clang.Facts) -> None:
+    """Silence must not read as empty: what is called `smNN_…` is a tuning, or carries values."""
+    for match in _SAYS_STRUCT.finditer(text.code):
+        if match.start(1) not in facts.aggregates:
+            raise text.error(
+                match.start(),
+                "no tuning family recognised, although the header says 'struct sm'",
+                width=match.end() - match.start(),
+                remedy="A family is a class template called smNN_…, such as sm90_tuning.",
+            )
 
 
 def _families(

@@ -11,17 +11,19 @@ from policygen.source.brackets import closing_angle, closing_brace, split_list
 from policygen.source.clang import Facts
 from policygen.source.text import Text, squeeze
 
+# A pattern that begins with letters, and asks for the word boundary afterwards, is searched fast.
 # "struct Policy900 : ChainedPolicy<900, Policy900, Policy860>", bases in any order
-_STRUCT = re.compile(rb"\bstruct\s+(\w+)\s*:(?!:)([^{};]*)\{")
+_STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(\w+)\s*:(?!:)([^{};]*)\{")
 _CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
 _ARCH_NUMBER = re.compile(r"[1-9]\d{2,3}")
 _MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")
-_ANY_STRUCT = re.compile(rb"\bstruct\s+(\w+)[^{};()=]*\{")
+# Any struct but a tuning can be a hub; there are hundreds of those.
+_ANY_STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(?!sm\d)(\w+)[^{};()=]*\{")
 _FAMILY = re.compile(rb"\b(sm\d{2,3}_\w+)\s*<")
 # "decltype(select_agent_policy<" before a use, "using tuning =" before a use
 _RECEIVER = re.compile(rb"\b(\w+)\s*<\s*(?:typename\s+)?\Z")
 _ALIASED = re.compile(rb"\busing\s+(\w+)\s*=\s*(?:typename\s+)?\Z")
-_TEMPLATE = re.compile(rb"\btemplate\s*<")
+_TEMPLATE = re.compile(rb"template(?<=\btemplate)\s*<")
 _TYPE_PARAMETER = re.compile(rb"\s*(?:typename|class)\s+(\w+)")
 _DECLARATION_END = re.compile(rb"[;{]")
 _RETURNS = re.compile(rb"->\s*(?:typename\s+)?([^;{]+?)\s*\Z")

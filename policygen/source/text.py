@@ -15,24 +15,26 @@ MAX_BYTES = 8 << 20
 """No tuning header or benchmark comes near; a larger file is not one."""
 BOM = b"\xef\xbb\xbf"
 
-# Tried at each place in this order; the first group that matches names what it is.
+# One character that can begin a comment or a literal, then what follows it; beginning with a set
+# of characters lets the search skip all others. The group that matches names what it is.
 _LEXEMES = re.compile(
     rb"""
-    (?P<line>    //[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*)   # // text, with its continuation lines
-  | (?P<block>   /\*[\s\S]*?\*/)                                     # /* text */
-  | (?P<prose>   ^[ \t]*\#[ \t]*(?:error|warning|pragma)\b[^\n]*)     # #error don't
-  | (?P<raw>     R"(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)")  # R"x(text)x"
-  | (?P<string>  "(?:[^"\\\n]|\\(?:\r?\n|[^\n]))*")                # "text"
-  | (?P<number>  \b[0-9](?:'?[0-9a-zA-Z_.])*'[0-9a-zA-Z'_.]*)      # 1'000'000
-  | (?P<char>    '(?:[^'\\\n]|\\[^\n])+')                          # 'c'
-    """,
-    re.MULTILINE | re.VERBOSE,
+    [/"'\#](?:
+      (?P<line>    (?<=/)/[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*)   # // text, and continuation lines
+    | (?P<block>   (?<=/)\*[\s\S]*?\*/)                              # /* text */
+    | (?P<raw>     (?<=R")(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)")  # R"x(text)x"
+    | (?P<string>  (?<=")(?:[^"\\\n]|\\(?:\r?\n|[^\n]))*")            # "text"
+    | (?P<number>  (?<=[0-9A-Fa-f]')(?=[0-9A-Fa-f]))                  # the quote of 1'024
+    | (?P<char>    (?<=')(?:[^'\\\n]|\\[^\n])+')                      # 'c'
+    | (?P<prose>   (?<=\#)[ \t]*(?:error|warning|pragma)\b[^\n]*)     # #error don't
+    )""",
+    re.VERBOSE,
 )
 # "#  if defined(X) && \" with its continuation lines
-_DIRECTIVE = re.compile(rb"^[ \t]*#[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*", re.MULTILINE)
+_DIRECTIVE = re.compile(rb"#[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*")
 _NOT_NEWLINE = re.compile(rb"[^\r\n]")
-# A quote behind a digit is the one of 1'024.
-_OPEN_LEXEME = re.compile(rb"/\*|\"|(?<![0-9A-Fa-f])'")
+# A quote between digits is the one of 1'024.
+_OPEN_LEXEME = re.compile(rb"[/\"'](?:(?<=\")|(?<=/)\*|(?<=')(?<![0-9A-Fa-f]'))")
 _OPEN_NAMES = {b"/*": "comment", b'"': "string", b"'": "character literal"}
 
 
@@ -70,7 +72,12 @@ class Text:
     def directives(self) -> list[Span]:
         """Every preprocessor directive, in order, with its continuation lines."""
         text = self.uncommented
-        return [Span(m.start(), m.end()) for m in _DIRECTIVE.finditer(text)]
+        found: list[Span] = []
+        for match in _DIRECTIVE.finditer(text):
+            line = text.rfind(b"\n", 0, match.start()) + 1
+            if not text[line : match.start()].strip():
+                found.append(Span(line, match.end()))
+        return found
 
     @cached_property
     def code(self) -> bytes:
@@ -121,7 +128,7 @@ class Text:
             raise self.error(left.start(), f"{_OPEN_NAMES[left.group()]} without an end")
         try:
             # Comments and strings may hold any bytes, as compilers accept them.
-            self.code.decode()
+            _ = self.code.isascii() or self.code.decode()
         except UnicodeDecodeError as error:
             raise self.error(error.start, "byte outside a comment that is not UTF-8") from error
 

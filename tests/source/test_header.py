@@ -353,7 +353,7 @@ def test_bytes_of_another_encoding_are_fine_in_comments():
         (
             b"struct sm_90_tuning { };\n",
             "x.cuh:1:1: no tuning family recognised, although the header says 'struct sm'\n"
-            "  struct sm_90_tuning { };\n  ^^^^^^^^^\n"
+            "  struct sm_90_tuning { };\n  ^^^^^^^^^^^^^^^^^^^\n"
             "  A family is a class template called smNN_\N{HORIZONTAL ELLIPSIS}, "
             "such as sm90_tuning.",
         ),
@@ -397,6 +397,18 @@ def test_a_plain_struct_is_a_helper_and_no_family():
         "struct sm100_tuning_values { int items; };\ntemplate <> struct sm90_tuning<int, 1> {};"
     )
     assert family.name == "sm90_tuning"
+
+
+@pytest.mark.parametrize(
+    "text", ["struct small_buffer_policy {};", "struct sm100_tuning_values { int items; };"]
+)
+def test_a_struct_of_a_like_name_is_not_mistaken_for_a_tuning(text):
+    assert read_header("x.cuh", text.encode()).families == ()
+
+
+def test_a_tuning_that_is_no_template_is_not_passed_over():
+    with pytest.raises(SourceError, match="no tuning family recognised"):
+        read_header("x.cuh", b"struct sm90_tuning { static constexpr int items = 1; };")
 
 
 def test_a_crash_of_clang_is_an_input_error(monkeypatch):

@@ -1,0 +1,1 @@
+"""Benchmark sources: what there is to tune, and on which workloads."""

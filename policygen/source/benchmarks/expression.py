@@ -1,0 +1,187 @@
+"""Integer expressions of the preprocessor and of axis values; what is unknown stays unknown."""
+
+import operator
+import re
+from collections.abc import Callable
+
+Lookup = Callable[[str], int | None]
+"""The value of a name; `defined X` asks for the name `defined X`."""
+
+MAX_PARTS = 400
+MAX_DEPTH = 40
+INT64 = 1 << 63
+
+# Such as: TUNE_T == 0x10 && defined(X) || F(a, >=, 12)
+_PART = re.compile(
+    r"\s*(?:(?P<number>(?:0[xX][0-9a-fA-F']+|[0-9][0-9']*)[uUlLzZ]*(?![\w.]))"
+    r"|(?P<name>(?:::)?[A-Za-z_]\w*(?:::\w+)*)"
+    r"|(?P<sign>&&|\|\||==|!=|<=|>=|<<|>>|[-+*/%!~<>()&|^,{}]))"
+)
+_SHIFTS = 64
+
+
+def _divide(left: int, right: int) -> int | None:
+    """C++ rounds towards zero."""
+    if right == 0:
+        return None
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _remainder(left: int, right: int) -> int | None:
+    quotient = _divide(left, right)
+    return None if quotient is None else left - quotient * right
+
+
+def _shift_left(left: int, right: int) -> int | None:
+    return left << right if 0 <= right < _SHIFTS else None
+
+
+def _shift_right(left: int, right: int) -> int | None:
+    return left >> right if 0 <= right < _SHIFTS else None
+
+
+_BINARY: dict[str, tuple[int, Callable[[int, int], int | None]]] = {
+    "|": (3, operator.or_),
+    "^": (4, operator.xor),
+    "&": (5, operator.and_),
+    "==": (6, lambda a, b: int(a == b)),
+    "!=": (6, lambda a, b: int(a != b)),
+    "<": (7, lambda a, b: int(a < b)),
+    ">": (7, lambda a, b: int(a > b)),
+    "<=": (7, lambda a, b: int(a <= b)),
+    ">=": (7, lambda a, b: int(a >= b)),
+    "<<": (8, _shift_left),
+    ">>": (8, _shift_right),
+    "+": (9, operator.add),
+    "-": (9, operator.sub),
+    "*": (10, operator.mul),
+    "/": (10, _divide),
+    "%": (10, _remainder),
+}
+_LOGIC = {"||": 1, "&&": 2}
+
+
+class _MalformedError(Exception):
+    """Not an expression that this module reads."""
+
+
+def evaluate(text: str, lookup: Lookup) -> int | None:
+    """The value of an expression; None when it is unknown or no integer expression."""
+    parts = _parts(text)
+    if parts is None:
+        return None
+    reader = _Reader(parts, lookup)
+    try:
+        value = reader.binary(0, 0)
+    except _MalformedError:
+        return None
+    return value if reader.at == len(parts) else None
+
+
+def _parts(text: str) -> list[str] | None:
+    parts: list[str] = []
+    at, text = 0, text.strip()
+    while at < len(text):
+        match = _PART.match(text, at)
+        if match is None or len(parts) == MAX_PARTS:
+            return None
+        parts.append(match.group().strip())
+        at = match.end()
+    return parts
+
+
+class _Reader:
+    """Precedence climbing over the parts."""
+
+    def __init__(self, parts: list[str], lookup: Lookup) -> None:
+        self.parts = parts
+        self.lookup = lookup
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.parts[self.at] if self.at < len(self.parts) else ""
+
+    def take(self) -> str:
+        part = self.peek()
+        self.at += 1
+        return part
+
+    def binary(self, least: int, depth: int) -> int | None:
+        left = self.unary(depth)
+        while (level := self._level(self.peek())) > least:
+            sign = self.take()
+            right = self.binary(level, depth + 1)
+            left = _logic(sign, left, right) if sign in _LOGIC else _apply(sign, left, right)
+        return left
+
+    def _level(self, sign: str) -> int:
+        return _LOGIC.get(sign) or _BINARY.get(sign, (0, None))[0]
+
+    def unary(self, depth: int) -> int | None:
+        if depth > MAX_DEPTH:
+            raise _MalformedError
+        part = self.take()
+        if part in {"!", "-", "+", "~"}:
+            return _negate(part, self.unary(depth + 1))
+        if part == "(":
+            value = self.binary(0, depth + 1)
+            if self.take() != ")":
+                raise _MalformedError
+            return value
+        if part[:1].isdigit():
+            return _number(part)
+        if part == "defined":
+            return self.lookup(f"defined {self._defined()}")
+        if part[:1].isalpha() or part[:1] in {"_", ":"}:
+            self._skip_arguments()
+            return self.lookup(part)
+        raise _MalformedError
+
+    def _defined(self) -> str:
+        name = self.take()
+        if name == "(":
+            name = self.take()
+            if self.take() != ")":
+                raise _MalformedError
+        return name
+
+    def _skip_arguments(self) -> None:
+        """`F(a, >=, 12)` counts as its name, whatever the arguments."""
+        if self.peek() not in {"(", "{"}:
+            return
+        depth = 0
+        while part := self.take():
+            depth += (part in {"(", "{"}) - (part in {")", "}"})
+            if depth == 0:
+                return
+        raise _MalformedError
+
+
+def _number(part: str) -> int:
+    digits = part.rstrip("uUlLzZ").replace("'", "")
+    if digits[:2] in {"0x", "0X"}:
+        return int(digits[2:] or "0", 16)
+    octal = len(digits) > 1 and digits[0] == "0" and not set(digits) & {"8", "9"}
+    return int(digits[:4000], 8 if octal else 10)
+
+
+def _negate(sign: str, value: int | None) -> int | None:
+    if value is None:
+        return None
+    return {"!": int(not value), "-": -value, "+": value, "~": ~value}[sign]
+
+
+def _logic(sign: str, left: int | None, right: int | None) -> int | None:
+    """Three-valued: `0 && unknown` is 0, `1 || unknown` is 1."""
+    decisive = sign == "||"
+    if any(side is not None and bool(side) is decisive for side in (left, right)):
+        return int(decisive)
+    return None if left is None or right is None else int(not decisive)
+
+
+def _apply(sign: str, left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return None
+    value = _BINARY[sign][1](left, right)
+    return value if value is not None and abs(value) <= INT64 else None

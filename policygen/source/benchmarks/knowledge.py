@@ -1,0 +1,76 @@
+"""What `schemas/benchmarks.toml` says about CCCL, NVBench and the build."""
+
+import tomllib
+from functools import cache
+
+from pydantic import Field
+
+from policygen.model.base import Record
+from policygen.resources import folder
+
+
+class Files(Record):
+    """Where things stand in a checkout."""
+
+    folders: tuple[str, ...]
+    version: str
+    helper: str
+    helpers: tuple[str, ...]
+
+
+class Build(Record):
+    """The macros that the build itself sets, and those that it leaves out."""
+
+    defined: dict[str, int]
+    undefined: frozenset[str]
+    undefined_prefixes: tuple[str, ...]
+
+
+class Lists(Record):
+    """The templates that make type lists, by what they do."""
+
+    plain: frozenset[str]
+    values: frozenset[str]
+    joins: frozenset[str]
+    choices: frozenset[str]
+
+
+class Types(Record):
+    """NVBench's input strings of the built-in types."""
+
+    namespaces: tuple[str, ...]
+    constants: frozenset[str]
+    same: dict[str, str]
+    strings: dict[str, str]
+
+
+class Helper(Record):
+    """The predefined lists of CUB versions below `below` (0: of all later ones)."""
+
+    below: int
+    source: str
+
+
+class Knowledge(Record):
+    """The whole file."""
+
+    files: Files
+    build: Build
+    platform: dict[str, int]
+    lists: Lists
+    types: Types
+    helpers: tuple[Helper, ...] = Field(alias="helper")
+
+    def helper(self, version: int | None) -> Helper:
+        """The predefined lists of a CUB version; of the newest when that is unknown."""
+        for helper in self.helpers:
+            if version is not None and version < helper.below:
+                return helper
+        return self.helpers[-1]
+
+
+@cache
+def knowledge() -> Knowledge:
+    """Read once."""
+    path = folder("schemas") / "benchmarks.toml"
+    return Knowledge.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
