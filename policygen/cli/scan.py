@@ -13,7 +13,7 @@ from policygen.cli.options import (
     parse_axes,
     parse_regex,
 )
-from policygen.errors import InputError, PolicygenError, Problems, SourceError
+from policygen.errors import InputError, Problems, SourceError
 
 if TYPE_CHECKING:
     from policygen.model.cub import Cub
@@ -66,7 +66,7 @@ def read_scan(
     axes: tuple[str, ...] = (),
     archs: tuple[str, ...] = (),
     cached: bool = True,
-) -> "tuple[Scan, tuple[PolicygenError, ...]]":
+) -> "tuple[Scan, tuple[SourceError, ...]]":
     """The scan of a tree, or of some of its headers, and what could not be read."""
     from policygen.model.arch import parse_arch
     from policygen.model.base import Problem
@@ -85,12 +85,7 @@ def read_scan(
     if not families and not scanned.errors and (regex or axes or archs):
         raise _nothing_left(regex, axes, archs, scanned.headers)
     chains = tuple(c for h in scanned.headers for c in h.chains if matches(pattern, c))
-    problems = tuple(
-        Problem(path=e.path, line=e.line, column=e.column, message=e.message)
-        if isinstance(e, SourceError)
-        else Problem(path="", line=0, column=0, message=str(e))
-        for e in scanned.errors
-    )
+    problems = tuple(Problem.of(error) for error in scanned.errors)
     return Scan(cub=found, families=families, chains=chains, problems=problems), scanned.errors
 
 

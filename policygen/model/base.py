@@ -1,8 +1,10 @@
 """What every record that crosses a file or an API has in common."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
+
+from policygen.errors import SourceError
 
 
 class Span(NamedTuple):
@@ -33,3 +35,8 @@ class Problem(Record):
     line: int
     column: int
     message: str
+
+    @classmethod
+    def of(cls, error: SourceError) -> Self:
+        """The place and the words of a failure."""
+        return cls(path=error.path, line=error.line, column=error.column, message=error.message)

@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 
 from policygen import resources
-from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.source.text import Text, blank
 
@@ -88,7 +87,7 @@ def parse(text: Text, neighbours: Neighbours, constants: Sequence[Span]) -> Fact
     try:
         unit = ci.Index.create().parse(main, list(_ARGUMENTS), files, options)
     except ci.TranslationUnitLoadError as error:
-        raise InputError(f"{text.path}: libclang cannot parse this file: {error}") from error
+        raise text.error(0, f"libclang cannot parse this file: {error}") from error
     return _Walk(ci, main, len(text.data.rstrip()), constants).walk(unit)
 
 

@@ -9,7 +9,8 @@ from policygen.source.brackets import closing_angle, closing_brace, split_list, 
 
 # "struct sm90_tuning", "struct alignas(8) sm100_small_key_tuning", "class [[x]] sm80_tuning"
 _NAME = re.compile(
-    rb"(?:struct|class)(?<=\b(?:struct|.class))\s+(?:(?:alignas\s*\([^()]*\)|\[\[[^\]]*\]\])\s*)*(sm(\d{2,3})_\w+)\s*"
+    rb"(?:struct(?<=\bstruct)|class(?<=\bclass))\s+"
+    rb"(?:(?:alignas\s*\([^()]*\)|\[\[[^\]]*\]\])\s*)*(sm(\d{2,3})_\w+)\s*"
 )
 _TEMPLATE = re.compile(rb"\btemplate\s*<")
 # Between `template <…>` and `struct` there may be attributes or a macro, no other code.

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from policygen.errors import InputError, PolicygenError
+from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
 from policygen.source import cache
 from policygen.source.clang import Neighbours
+from policygen.source.files import read_bytes
 from policygen.source.header import read_header
-from policygen.source.text import MAX_BYTES
 
 FOLDER = "cub/device/dispatch/tuning"
 """Where headers include each other from."""
@@ -22,7 +22,7 @@ class Scanned:
     """What could be read, and what could not."""
 
     headers: tuple[TuningHeader, ...]
-    errors: tuple[PolicygenError, ...]
+    errors: tuple[SourceError, ...]
 
 
 def scan_headers(
@@ -33,12 +33,12 @@ def scan_headers(
 ) -> Scanned:
     """Reads headers; one that is broken does not keep the others from being read."""
     neighbours = _neighbours(paths)
-    results: list[TuningHeader | PolicygenError] = []
+    results: list[TuningHeader | SourceError] = []
 
-    def read(path: Path) -> TuningHeader | PolicygenError:
+    def read(path: Path) -> TuningHeader | SourceError:
         try:
             return _read(path, neighbours, cached=cached)
-        except PolicygenError as error:
+        except SourceError as error:
             return error
 
     # clang parses outside the interpreter's lock: two threads read a tree faster than one.
@@ -49,12 +49,12 @@ def scan_headers(
                 progress(index + 1, len(paths), path.name)
     return Scanned(
         tuple(r for r in results if isinstance(r, TuningHeader)),
-        tuple(r for r in results if isinstance(r, PolicygenError)),
+        tuple(r for r in results if isinstance(r, SourceError)),
     )
 
 
 def _read(path: Path, neighbours: Neighbours, *, cached: bool) -> TuningHeader:
-    data = read_file(path)
+    data = read_bytes(path)
     if not cached:
         return read_header(path.name, data, neighbours, str(path))
     key = cache.key(path.name, data, *neighbours.reachable(data).values())
@@ -72,20 +72,7 @@ def _neighbours(paths: Sequence[Path]) -> Neighbours:
     for folder in folders:
         for path in sorted(folder.glob("*.cuh")):
             try:
-                headers[f"{FOLDER}/{path.name}"] = read_file(path)
-            except PolicygenError:
+                headers[f"{FOLDER}/{path.name}"] = read_bytes(path)
+            except SourceError:
                 continue  # told when it is read for itself; others can be read without it
     return Neighbours(headers)
-
-
-def read_file(path: Path) -> bytes:
-    """The bytes of a source file, or an error that says what to do."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(
-                f"{path}: larger than {MAX_BYTES >> 20} MiB, so no source file of CUB",
-                "Name the header itself, or the tree that it belongs to.",
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error

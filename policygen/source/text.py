@@ -11,8 +11,6 @@ from functools import cached_property
 from policygen.errors import SourceError
 from policygen.model.base import Span
 
-MAX_BYTES = 8 << 20
-"""No tuning header or benchmark comes near; a larger file is not one."""
 BOM = b"\xef\xbb\xbf"
 
 # One character that can begin a comment or a literal, then what follows it; beginning with a set
@@ -20,9 +18,10 @@ BOM = b"\xef\xbb\xbf"
 _LEXEMES = re.compile(
     rb"""
     [/"'\#](?:
-      (?P<line>    (?<=/)/[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*)   # // text, and continuation lines
+      (?P<line>    (?<=/)/[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*)   # // text, continued
     | (?P<block>   (?<=/)\*[\s\S]*?\*/)                              # /* text */
     | (?P<raw>     (?<=R")(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)")  # R"x(text)x"
+    | (?P<open>    (?<=/)\*[\s\S]* | (?<=R")[^()\\\s]{0,16}\([\s\S]*)     # either, without an end
     | (?P<string>  (?<=")(?:[^"\\\n]|\\(?:\r?\n|[^\n]))*")            # "text"
     | (?P<number>  (?<=[0-9A-Fa-f]')(?=[0-9A-Fa-f]))                  # the quote of 1'024
     | (?P<char>    (?<=')(?:[^'\\\n]|\\[^\n])+')                      # 'c'
@@ -34,8 +33,7 @@ _LEXEMES = re.compile(
 _DIRECTIVE = re.compile(rb"#[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*")
 _NOT_NEWLINE = re.compile(rb"[^\r\n]")
 # A quote between digits is the one of 1'024.
-_OPEN_LEXEME = re.compile(rb"[/\"'](?:(?<=\")|(?<=/)\*|(?<=')(?<![0-9A-Fa-f]'))")
-_OPEN_NAMES = {b"/*": "comment", b'"': "string", b"'": "character literal"}
+_OPEN_QUOTE = re.compile(rb"[\"'](?:(?<=\")|(?<![0-9A-Fa-f]'))")
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,19 @@ class Text:
     data: bytes
 
     @cached_property
-    def _lexemes(self) -> tuple[list[Span], list[Span]]:
+    def _lexemes(self) -> tuple[list[Span], list[Span], int | None]:
         comments: list[Span] = []
         literals: list[Span] = []
+        unended: int | None = None
         for match in _LEXEMES.finditer(self.data):
             kind = match.lastgroup  # the outermost group, as it closes last
             if kind in {"line", "block"}:
                 comments.append(Span(*match.span()))
-            elif kind in {"raw", "string", "char"}:
+            elif kind in {"raw", "string", "char", "open"}:
                 literals.append(Span(*match.span()))
-        return comments, literals
+            if kind == "open":
+                unended = match.start()
+        return comments, literals, unended
 
     @property
     def comments(self) -> list[Span]:
@@ -118,19 +119,27 @@ class Text:
 
     def check(self) -> None:
         """Raises at the first place where this cannot be a whole C++ file."""
-        if len(self.data) > MAX_BYTES:
-            raise SourceError(
-                self.path, 1, 1, f"{len(self.data):,} bytes: too large for a C++ source of CUB"
-            )
-        if (nul := self.data.find(b"\0")) >= 0:
-            raise self.error(nul, "NUL byte: this is no text file (UTF-16 perhaps?)")
-        if left := _OPEN_LEXEME.search(self.code):
-            raise self.error(left.start(), f"{_OPEN_NAMES[left.group()]} without an end")
+        self.check_bytes()
+        self.check_ends()
+        if left := _OPEN_QUOTE.search(self.code):
+            name = "string" if left.group() == b'"' else "character literal"
+            raise self.error(left.start(), f"{name} without an end")
         try:
             # Comments and strings may hold any bytes, as compilers accept them.
             _ = self.code.isascii() or self.code.decode()
         except UnicodeDecodeError as error:
             raise self.error(error.start, "byte outside a comment that is not UTF-8") from error
+
+    def check_bytes(self) -> None:
+        """Raises when this is no text."""
+        if (nul := self.data.find(b"\0")) >= 0:
+            raise self.error(nul, "NUL byte: this is no text file (UTF-16 perhaps?)")
+
+    def check_ends(self) -> None:
+        """Raises when a comment or a raw string never ends."""
+        if (start := self._lexemes[2]) is not None:
+            name = "comment" if self.data.startswith(b"/*", start) else "raw string"
+            raise self.error(start, f"{name} without an end", width=2)
 
 
 def blank(data: bytes, spans: list[Span]) -> bytes:

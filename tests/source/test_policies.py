@@ -21,8 +21,8 @@ def uses(policy, body=""):
 
 
 SELECT = """
-template <typename Tuning> static auto choose(int) -> Agent<Tuning::threads, typename Tuning::delay>;
-template <typename Tuning> static auto choose(long) -> typename DefaultPolicy::type;
+template <class Tuning> static auto choose(int) -> Agent<Tuning::threads, typename Tuning::delay>;
+template <class Tuning> static auto choose(long) -> typename DefaultPolicy::type;
 """
 
 

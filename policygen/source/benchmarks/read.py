@@ -14,7 +14,7 @@ from policygen.source.benchmarks.meta import Meta, is_meta, read_meta
 from policygen.source.benchmarks.preprocess import Preprocessor
 from policygen.source.benchmarks.ranges import read_ranges
 from policygen.source.benchmarks.scope import Scope, read_scope
-from policygen.source.benchmarks.sources import Sources, read_bytes
+from policygen.source.benchmarks.sources import Sources, read_text
 from policygen.source.text import Text
 
 # #define CUB_VERSION 300200
@@ -36,10 +36,7 @@ def read_benchmarks(paths: Sequence[Path]) -> tuple[BenchmarkList, tuple[SourceE
             ctk=_only({meta.ctk for meta in reader.metas}),
             cccl=_only({meta.cccl for meta in reader.metas}),
             benchmarks=tuple(sorted(reader.found.values(), key=lambda one: (one.name, one.source))),
-            problems=tuple(
-                Problem(path=e.path, line=e.line, column=e.column, message=e.message)
-                for e in errors
-            ),
+            problems=tuple(Problem.of(e) for e in errors),
         ),
         errors,
     )
@@ -75,18 +72,18 @@ class _Reader:
     def _add_meta(self, path: Path) -> bool:
         """Takes the file if it is a search space; an unreadable one is a problem either way."""
         try:
-            data = read_bytes(path)
+            text = read_text(path)
         except SourceError as error:
             self.errors.append(error)
             return True
-        if not is_meta(data):
-            if b"%RANGE%" in data or b"NVBENCH_BENCH" in data:
+        if not is_meta(text.data):
+            if b"%RANGE%" in text.data or b"NVBENCH_BENCH" in text.data:
                 return False
             raise InputError(
                 f"{path.as_posix()} is neither a benchmark source nor a search space",
                 "a search space starts with a line such as: ctk_version,13.0.88",
             )
-        meta = read_meta(Text(path.as_posix(), data))
+        meta = read_meta(text)
         self.metas.append(meta)
         self.errors += meta.errors
         self.found.update({(one.name, one.source): one for one in meta.benchmarks})

@@ -7,7 +7,7 @@ from policygen.errors import InputError
 from policygen.source.benchmarks import read as module
 from policygen.source.benchmarks.files import around, checkout
 from policygen.source.benchmarks.read import read_benchmarks
-from policygen.source.text import MAX_BYTES
+from policygen.source.files import MAX_BYTES
 from tests.source.benchmarks.places import CHECKOUT, failures, read, write
 
 
@@ -85,7 +85,7 @@ def test_a_wrong_file_does_not_keep_the_others_from_being_read(tmp_path: Path) -
     root = f"{tmp_path.as_posix()}/bench/"
     assert sorted(str(error).replace(root, "") for error in errors) == [
         "bad.cuh:1:1: comment without an end\n  /* open\n  ^^",
-        "d.cu:1:1: 8,388,609 bytes: larger than the limit of 8 MiB",
+        "d.cu:1:1: 8,388,609 bytes: larger than the limit of 8 MiB\n  It is no source file of CUB.",
         "e.cu:1:1: cannot be read: Too many levels of symbolic links",
         "f.cuh:1:1: link that leads nowhere",
         "g.cu:1:1: not a regular file",
