@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from policygen.cli.options import cub_option
+from policygen.report.console import nearby
 
 BENCHMARK = "mini/cub/benchmarks/bench/mini/blur.cu"
 """Wheels hold no benchmarks; this one is policygen's own."""
@@ -38,12 +39,8 @@ def _steps(cub: str | None) -> Iterator[tuple[str, list[str]]]:
     )
     yield (
         "What could be tuned: a benchmark's search space",
-        ["bench", str(_nearby(resources.folder("cub_headers") / BENCHMARK))],
+        ["bench", nearby(resources.folder("cub_headers") / BENCHMARK)],
     )
-
-
-def _nearby(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _quoted(argument: str) -> str:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import click
 
+# Looking for plugins of Pydantic reads the metadata of every installed package.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 from policygen import __version__
 from policygen.cli import bench, demo, headers, scan
 from policygen.errors import InputError, PolicygenError

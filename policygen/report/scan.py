@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policygen.model.tuning import Entry, Family, PolicyChain, Scan, Value
@@ -18,7 +19,8 @@ def print_scan(scan: Scan, *, entries: bool, head: bool) -> None:
     out = console.results()
     if head:
         cub = scan.cub
-        out.print(f"CUB {cub.version} ({cub.dialect}), {cub.root} [{cub.found}]\n", style="dim")
+        where = console.nearby(Path(cub.root))
+        out.print(f"CUB {cub.version} ({cub.dialect}), {where} [{cub.found}]\n", style="dim")
     if entries:
         for block in _blocks(scan, out.width):
             for line in block:

@@ -106,6 +106,6 @@ def split_list(code: bytes, start: int, end: int) -> list[Span]:
 
 def trim(code: bytes, start: int, end: int) -> Span:
     """The span without the white space at its ends."""
-    part = code[start:end]
-    left = len(part) - len(part.lstrip())
-    return Span(start + left, max(start + left, end - (len(part) - len(part.rstrip()))))
+    part = code[start:end].lstrip()
+    start = end - len(part)
+    return Span(start, start + len(part.rstrip()))

@@ -63,6 +63,8 @@ def _last_end(found: list[Found], offset: int) -> int:
 def _disabled_entries(source: Source) -> Iterator[Found]:
     for group in source.comments.groups():
         region = Span(group[0].start, group[-1].end)
+        if b"struct" not in source.text.data[region.start : region.end]:
+            continue
         if _SAYS_STRUCT.search(_uncomment(source.text.data[region.start : region.end])):
             yield from _in_comment(source, region)
 

@@ -21,7 +21,7 @@ from policygen.source.text import Text
 
 # "struct sm90_tuning", misspelled or not; "struct small_buffer_policy" is something else
 _SAYS_STRUCT = re.compile(rb"\bstruct\s+(sm_?\d\w*)")
-_WORTH_PARSING = re.compile(rb"\bstruct\s+sm_?\d|\b[Cc]hained_?[Pp]olicy\b|\bclass\s+sm\d")
+_WORTH_PARSING = re.compile(rb"struct\s+sm_?\d|[Cc]hained_?[Pp]olicy\b|class\s+sm\d")
 _ARCH = re.compile(r"sm(\d+)_")
 
 
@@ -33,7 +33,7 @@ def read_header(
     text.check()
     guards = Guards(text)
     check_brackets(text, guards)
-    if not _WORTH_PARSING.search(data):
+    if not holds_tunings(data):
         return TuningHeader(name=name, families=(), chains=())
     source = Source(text, guards, Comments(text), format_off_regions(text))
     live, disabled = read_entries(source)
@@ -49,6 +49,11 @@ def read_header(
         chains=find_chains(text, name, facts),
         format_off=source.format_off,
     )
+
+
+def holds_tunings(data: bytes) -> bool:
+    """Whether there can be a family or a policy chain in a header."""
+    return _WORTH_PARSING.search(data) is not None
 
 
 def _uncomputed(live: list[Found]) -> list[Span]:

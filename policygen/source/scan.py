@@ -11,7 +11,7 @@ from policygen.model.tuning import TuningHeader
 from policygen.source import cache
 from policygen.source.clang import Neighbours
 from policygen.source.files import read_bytes
-from policygen.source.header import read_header
+from policygen.source.header import holds_tunings, read_header
 
 FOLDER = "cub/device/dispatch/tuning"
 """Where headers include each other from."""
@@ -41,8 +41,8 @@ def scan_headers(
         except SourceError as error:
             return error
 
-    # clang parses outside the interpreter's lock: two threads read a tree faster than one.
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+    # clang parses outside of the lock of the interpreter: a thread more than cores keeps both busy.
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1) + 1) as pool:
         for index, (path, result) in enumerate(zip(paths, pool.map(read, paths), strict=True)):
             results.append(result)
             if progress:
@@ -66,13 +66,15 @@ def _read(path: Path, neighbours: Neighbours, *, cached: bool) -> TuningHeader:
 
 
 def _neighbours(paths: Sequence[Path]) -> Neighbours:
-    """The headers beside those that are read."""
+    """What the headers share: those beside them that hold no tunings of their own."""
     folders = sorted({path.parent for path in paths})
     headers: dict[str, bytes] = {}
     for folder in folders:
         for path in sorted(folder.glob("*.cuh")):
             try:
-                headers[f"{FOLDER}/{path.name}"] = read_bytes(path)
+                data = read_bytes(path)
             except SourceError:
                 continue  # told when it is read for itself; others can be read without it
+            if not holds_tunings(data):
+                headers[f"{FOLDER}/{path.name}"] = data
     return Neighbours(headers)
