@@ -28,6 +28,7 @@ def print_scan(scan: Scan, *, entries: bool, head: bool) -> None:
             out.print()
     elif scan.families:
         out.print(_table(scan))
+        out.print()
     if head:
         out.print(_summary(scan))
 

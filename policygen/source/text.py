@@ -31,6 +31,7 @@ _LEXEMES = re.compile(
 )
 # "#  if defined(X) && \" with its continuation lines
 _DIRECTIVE = re.compile(rb"#[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*")
+_BREAK_IN_LIST = re.compile(rb"<[ \t]*\r?\n\s*")
 _NOT_NEWLINE = re.compile(rb"[^\r\n]")
 # A quote between digits is the one of 1'024.
 _OPEN_QUOTE = re.compile(rb"[\"'](?:(?<=\")|(?<![0-9A-Fa-f]'))")
@@ -165,5 +166,7 @@ def decode(data: bytes) -> str:
 
 
 def squeeze(data: bytes) -> str:
-    """A spelling on one line: any run of white space is one space."""
+    """A spelling on one line: any run of white space is one space, a break behind `<` none."""
+    if b"\n" in data:
+        data = _BREAK_IN_LIST.sub(b"<", data)
     return " ".join(decode(data).split())

@@ -1,0 +1,102 @@
+"""Every command that the documentation shows is run, and prints what is shown.
+
+A row `...` stands for any number of rows.
+"""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from policygen.cli.main import main
+from policygen.tree import search
+from tests.trees import tree
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Commands that would run these very tests, or that are not ours.
+OTHERS = {"make test", 'nvcc -I "$(policygen headers path)" -c my_kernel.cu'}
+DEMO = "make demo"
+
+
+def blocks():
+    for page in PAGES:
+        for block in re.findall(r"^```console\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+            yield page, block
+
+
+def examples():
+    for page, block in blocks():
+        if block.startswith(f"$ {DEMO}\n"):
+            continue  # shows commands of its own
+        for example in re.split(r"^(?=\$ )", block, flags=re.M):
+            command, _, output = example.removeprefix("$ ").partition("\n")
+            if command and command not in OTHERS:
+                yield pytest.param(command, output, id=f"{page.name}: {command}"[:80])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The repository as a newcomer has it after `policygen headers fetch 3.0.1`."""
+    headers = tmp_path / "cub_headers"
+    headers.mkdir()
+    shutil.copy(ROOT / "cub_headers/manifest.toml", headers)
+    for name in ("cub_headers/mini", "fixtures"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (headers / "3.0.1").symlink_to(tree("3.0.1"))
+    (headers / ".current").write_text("3.0.1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("POLICYGEN_CUB_HEADERS", raising=False)
+    return tmp_path
+
+
+def as_pattern(output):
+    rows = [row.rstrip() for row in output.rstrip().splitlines()]
+    parts = [r"(?:.*\n)*" if row == "..." else re.escape(row) + r"\n" for row in rows]
+    return re.compile("".join(parts))
+
+
+def compare(arguments, output, folder, capsys):
+    assert main(arguments) == 0
+    printed = "".join(f"{row.rstrip()}\n" for row in capsys.readouterr().out.splitlines())
+    printed = printed.rstrip().replace(f"{folder.resolve()}/", "") + "\n"
+    if not as_pattern(output).fullmatch(printed):
+        pytest.fail(f"shown:\n{output}\nprinted:\n{printed}")
+
+
+@pytest.mark.trees
+@pytest.mark.parametrize(("command", "output"), list(examples()))
+def test_a_documented_command_prints_what_is_shown(command, output, folder, capsys):
+    program, *arguments = shlex.split(command)
+    assert program == "policygen", f"unknown program in the documentation: {command}"
+    compare(arguments, output, folder, capsys)
+
+
+@pytest.mark.trees
+def test_the_demo_prints_what_is_shown(folder, capsys, monkeypatch):
+    (folder / "cub_headers/.current").unlink()
+    (folder / "cub_headers/3.0.1").unlink()
+    monkeypatch.setattr(search, "_installed", lambda _: None)
+    monkeypatch.setattr(search, "_toolkit", lambda _: None)
+    (block,) = [block for _, block in blocks() if block.startswith(f"$ {DEMO}\n")]
+    compare(["demo"], block.partition("\n")[2], folder, capsys)
+
+
+def test_the_readme_shows_its_commands_in_the_first_screen():
+    first = "\n".join(ROOT.joinpath("README.md").read_text("utf-8").splitlines()[:40])
+    assert "$ make demo" in first
+    assert "$ make test" in first
+
+
+def test_make_has_the_documented_targets():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    assert {"demo", "test", "check", "bench", "schemas"} <= targets
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
