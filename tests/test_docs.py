@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from policygen.cli.main import main
-from policygen.tree import search
 from tests.trees import tree
 
 ROOT = Path(__file__).parent.parent
@@ -76,11 +75,9 @@ def test_a_documented_command_prints_what_is_shown(command, output, folder, caps
 
 
 @pytest.mark.trees
-def test_the_demo_prints_what_is_shown(folder, capsys, monkeypatch):
+def test_the_demo_prints_what_is_shown(folder, capsys):
     (folder / "cub_headers/.current").unlink()
     (folder / "cub_headers/3.0.1").unlink()
-    monkeypatch.setattr(search, "_installed", lambda _: None)
-    monkeypatch.setattr(search, "_toolkit", lambda _: None)
     (block,) = [block for _, block in blocks() if block.startswith(f"$ {DEMO}\n")]
     compare(["demo"], block.partition("\n")[2], folder, capsys)
 

@@ -28,10 +28,18 @@ def demo(context: click.Context, cub: str | None) -> int:
 def _steps(cub: str | None) -> Iterator[tuple[str, list[str]]]:
     from policygen import resources, tree
     from policygen.tree.manifest import shipped
+    from policygen.tree.store import current
 
     tree_option = [] if cub is None else ["--cub", cub]
-    if cub is None and tree.find_any(None, Path.cwd()) is None:
-        yield "Obtain a CUB", ["headers", "fetch", shipped().default]
+    if cub is None:
+        version = current(tree.headers_folder(Path.cwd()))
+        if version is None:
+            version = shipped().default
+            yield "Obtain a CUB", ["headers", "fetch", version]
+        # A checkout around the current folder would be found first.
+        used = tree.find_any(None, Path.cwd())
+        if used is None or used.found != "cub_headers":
+            tree_option = ["--cub", version]
     yield "What is tuned, and for which architectures?", ["scan", "-q", *tree_option]
     yield (
         "One family: values, where they come from, what is switched off and why",

@@ -3,6 +3,7 @@ import pytest
 from policygen import resources
 from policygen.cli import demo
 from policygen.cli.main import main
+from policygen.tree.store import make_current
 from tests.tree.places import empty_machine
 from tests.trees import tree
 
@@ -17,12 +18,30 @@ def test_the_demo_runs_real_commands_on_a_real_tree(capsys):
     assert "cub.bench.mini.blur" in out
 
 
+@pytest.mark.trees
 def test_on_a_machine_without_cub_it_obtains_one_first(tmp_path, monkeypatch):
-    empty_machine(tmp_path, monkeypatch)
-    _, arguments = next(demo._steps(None))
-    assert arguments == ["headers", "fetch", "3.0.1"]
+    places = empty_machine(tmp_path, monkeypatch)
+    steps = demo._steps(None)
+    assert next(steps)[1] == ["headers", "fetch", "3.0.1"]
+    (places.headers / "3.0.1").symlink_to(tree("3.0.1"))
+    make_current(places.headers, "3.0.1")
+    assert [arguments[:2] for _, arguments in steps][:2] == [["scan", "-q"]] * 2
+
+
+@pytest.mark.trees
+def test_inside_a_checkout_it_still_shows_the_embedded_example(tmp_path, monkeypatch):
+    places = empty_machine(tmp_path, monkeypatch)
+    (places.headers / "3.0.1").symlink_to(tree("3.0.1"))
+    make_current(places.headers, "3.0.1")
+    (places.work / "cub").symlink_to(resources.folder("cub_headers") / "mini/cub")
+    assert next(demo._steps(None))[1] == ["scan", "-q", "--cub", "3.0.1"]
+
+
+def test_a_tree_that_is_named_is_used():
     mini = str(resources.folder("cub_headers") / "mini")
-    assert [arguments[0] for _, arguments in demo._steps(mini)] == ["scan", "scan", "bench"]
+    steps = [arguments for _, arguments in demo._steps(mini)]
+    assert [arguments[0] for arguments in steps] == ["scan", "scan", "bench"]
+    assert steps[0][-2:] == ["--cub", mini]
 
 
 def test_a_printed_command_can_be_typed():
