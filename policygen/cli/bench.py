@@ -48,11 +48,10 @@ def bench(
     if as_json:
         click.echo(document.to_json())
     elif document.benchmarks:
-        from rich.console import Console
-
         from policygen.report.bench import show
+        from policygen.report.console import results
 
-        show(document, Console(highlight=False), verbose=verbose)
+        show(document, results(), verbose=verbose)
     if errors:
         raise Problems(errors)
     return 0

@@ -192,6 +192,7 @@ def _is_written(cursor: Any) -> bool:
     return bool(cursor.kind.is_expression() and extent.end.offset > extent.start.offset)
 
 
+@cache
 def _typed(ci: Any) -> Any:
     """The library, told of the functions that clang.cindex leaves untyped."""
     library = ci.conf.lib

@@ -19,9 +19,11 @@ from policygen.source.members import is_numeric
 from policygen.source.policies import find_chains
 from policygen.source.text import Text
 
-# "struct sm90_tuning", misspelled or not; "struct small_buffer_policy" is something else
-_SAYS_STRUCT = re.compile(rb"\bstruct\s+(sm_?\d\w*)")
-_WORTH_PARSING = re.compile(rb"struct\s+sm_?\d|[Cc]hained_?[Pp]olicy\b|class\s+sm\d")
+# "struct sm90_tuning", "struct smXX_tuning", "struct sm_90"; not "struct small_buffer_policy"
+_SAYS_STRUCT = re.compile(rb"\bstruct\s+(sm(?![a-z])\w*)")
+# The same in a comment, but as code and not as prose.
+_SAYS_DECLARATION = re.compile(rb"\bstruct\s+(sm(?![a-z])\w*)\s*[<{;:]")
+_WORTH_PARSING = re.compile(rb"struct\s+sm(?![a-z])|[Cc]hained_?[Pp]olicy\b|class\s+sm\d")
 _ARCH = re.compile(r"sm(\d+)_")
 
 
@@ -81,12 +83,12 @@ def _cross_check(text: Text, live: list[Found], facts: clang.Facts) -> None:
 
 def _check_nothing_is_meant(text: Text, facts: clang.Facts) -> None:
     """Silence must not read as empty: what is called `smNN_…` is a tuning, or carries values."""
-    for match in _SAYS_STRUCT.finditer(text.code):
+    for match in (*_SAYS_STRUCT.finditer(text.code), *_SAYS_DECLARATION.finditer(text.data)):
         if match.start(1) not in facts.aggregates:
             raise text.error(
                 match.start(),
                 "no tuning family recognised, although the header says 'struct sm'",
-                width=match.end() - match.start(),
+                width=match.end(1) - match.start(),
                 remedy="A family is a class template called smNN_…, such as sm90_tuning.",
             )
 

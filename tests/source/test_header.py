@@ -399,15 +399,30 @@ def test_a_plain_struct_is_a_helper_and_no_family():
 
 
 @pytest.mark.parametrize(
-    "text", ["struct small_buffer_policy {};", "struct sm100_tuning_values { int items; };"]
+    "text",
+    [
+        "struct small_buffer_policy {};",
+        "struct smem_storage { int a; };",
+        "struct sm100_tuning_values { int items; };",
+        "// the struct sm90_tuning is gone",
+    ],
 )
 def test_a_struct_of_a_like_name_is_not_mistaken_for_a_tuning(text):
     assert read_header("x.cuh", text.encode()).families == ()
 
 
-def test_a_tuning_that_is_no_template_is_not_passed_over():
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct sm90_tuning { static constexpr int items = 1; };",
+        "template <class T> struct smXX_tuning;",
+        "template <class T> struct sm_90_tuning {};",
+        "// struct sm90_tuning<int> { static constexpr int items = 1;",
+    ],
+)
+def test_a_tuning_in_an_unknown_form_is_not_passed_over(text):
     with pytest.raises(SourceError, match="no tuning family recognised"):
-        read_header("x.cuh", b"struct sm90_tuning { static constexpr int items = 1; };")
+        read_header("x.cuh", text.encode())
 
 
 def test_a_crash_of_clang_is_an_input_error(monkeypatch):

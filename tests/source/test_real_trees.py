@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from policygen import tree
+from policygen.source.header import read_header
 from policygen.source.scan import scan_headers
 from tests.trees import tree as cub_tree
 
@@ -254,6 +255,27 @@ def test_guards_and_layouts_are_told():
     assert (line.guard, line.layout, line.format_off) == ("_CCCL_HAS_INT128()", "line", True)
     block = entry("3.0.1", "scan", "sm80_tuning", *args)
     assert (block.guard, block.layout, block.format_off) == ("_CCCL_HAS_INT128()", "block", False)
+
+
+def test_line_ends_of_another_system_change_no_value():
+    def bare(header):
+        return [
+            (f.name, [(e.args, e.values, e.labels and e.scores) for e in f.entries])
+            for f in header.families
+        ]
+
+    for path, header in headers("3.0.1").items():
+        data = path.read_bytes()
+        changed = b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n")
+        other = read_header(path.name, changed)
+        assert bare(other) == bare(header)
+        for family in other.families:
+            for found in family.specializations:
+                for member in found.members:
+                    assert (
+                        " ".join(changed[slice(*member.value_span)].decode().split())
+                        == member.spelling
+                    )
 
 
 def uses(version):
