@@ -52,8 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except BrokenPipeError:
-        # The reader of our output, `head` for one, has seen enough.
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output, `head` for one, has seen enough; only then does click exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception:  # noqa: BLE001  the boundary: no traceback reaches a user

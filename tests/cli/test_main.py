@@ -85,10 +85,11 @@ def test_a_current_folder_that_is_gone_is_told(capsys, monkeypatch, tmp_path):
     os.chdir(tmp_path)
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure():
+@pytest.mark.parametrize("command", ["scan --json", "demo"])
+def test_a_reader_that_has_seen_enough_is_no_failure(command):
     mini = resources.folder("cub_headers") / "mini"
-    scan = f"{sys.executable} -m policygen scan --json --cub {mini}"
-    command = ["bash", "-c", f"{scan} | head -c 10; echo ${{PIPESTATUS[0]}}"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    pipe = f"{sys.executable} -m policygen {command} --cub {mini} | head -c 10"
+    pipe = ["bash", "-c", f"{pipe}; echo ${{PIPESTATUS[0]}}"]
+    done = subprocess.run(pipe, check=True, capture_output=True, text=True)
     assert done.stdout.endswith("0\n")
     assert done.stderr == ""
