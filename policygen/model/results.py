@@ -1,0 +1,190 @@
+"""What tuning databases hold, how good each variant is, and which one is chosen."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from policygen.model.base import Document, Record
+
+Verdict = Literal["better", "worse", "too close to call", "mixed"]
+Decision = Literal["use", "keep base"]
+
+
+class Interval(Record):
+    """Where a value lies with the asked confidence."""
+
+    low: float
+    high: float
+
+
+class RunKey(Record):
+    """What base and variant must have in common to be compared."""
+
+    gpu: str
+    ctk: str
+    cccl: str
+
+
+class PointRatio(Record):
+    """One runtime workload: base's center over the variant's; over 1 is faster."""
+
+    subbench: str
+    point: dict[str, str]
+    weight: float
+    ratio: float
+    interval: Interval | None = None
+
+
+class ScoredVariant(Record):
+    """One variant that was measured on all runtime workloads."""
+
+    variant: str
+    score: float
+    min: float
+    mean: float
+    max: float
+    interval: Interval | None = None
+    verdict: Verdict | None = None
+    worst: PointRatio | None = None
+    slower: int | None = None
+    """Runtime workloads that got slower beyond noise; none when samples were not looked at."""
+    loss: float | None = None
+    """By how much the worst of those got slower: 0.08 is 8 %."""
+
+
+class RejectedVariant(Record):
+    """A candidate among the top ones that was not chosen, and why."""
+
+    variant: str
+    score: float | None
+    reason: str
+
+
+class Choice(Record):
+    """What to do for a workload, under the stated rules."""
+
+    decision: Decision
+    variant: str | None
+    reason: str
+    rejected: tuple[RejectedVariant, ...] = ()
+
+
+class ScoredWorkload(RunKey):
+    """One compile-time workload, measured under one key in one database or several pooled ones."""
+
+    algorithm: str
+    workload: dict[str, str]
+    database: str
+    """The files, joined by ` + ` when they are pooled."""
+    approximate: bool
+    """The weights come from the axis values present, for want of the declared ones."""
+    runtime_workloads: int
+    incomplete: int
+    """Variants that were not measured on all runtime workloads."""
+    variants: tuple[ScoredVariant, ...]
+    choice: Choice | None = None
+
+
+class Rules(Record):
+    """When a variant is worth writing into a header; `[choose]` in `policygen.toml` sets them."""
+
+    least_score: float = Field(default=1.015, gt=0)
+    """Two GPUs of one kind gave scores up to 0.012 apart."""
+    worst_allowed: float = Field(default=0.95, ge=0)
+    """The least ratio of any runtime workload."""
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    noise: float = Field(default=0.012, ge=0)
+    """Scores of two runs of the same variant differ by as much."""
+    point_noise: float = Field(default=0.04, ge=0)
+    """Centers of single runtime workloads differ by as much between two runs."""
+    prefer_simple: bool = False
+    candidates: int = Field(default=5, ge=1)
+    """How many of the best are told with a reason."""
+
+
+class DataWarning(Record):
+    """Something in a database that cannot be used, while the rest can."""
+
+    database: str
+    table: str | None
+    message: str
+    count: int = 1
+
+
+class DbTop(Document):
+    """What `policygen db top --json` and `policygen db choose --json` print."""
+
+    format: Literal["policygen/db-top/1"] = "policygen/db-top/1"
+    rules: Rules
+    alpha: float
+    workloads: tuple[ScoredWorkload, ...]
+    warnings: tuple[DataWarning, ...] = ()
+
+
+class CoveredWorkload(RunKey):
+    """How much of the search space was measured for one workload."""
+
+    algorithm: str
+    workload: dict[str, str]
+    database: str
+    covered: int
+    """Complete variants that belong to the search space; base is none."""
+    variants: int | None
+    """The size of the search space; none where it is not known."""
+    share: float | None
+
+
+class DbCoverage(Document):
+    """What `policygen db coverage --json` prints."""
+
+    format: Literal["policygen/db-coverage/1"] = "policygen/db-coverage/1"
+    workloads: tuple[CoveredWorkload, ...]
+    warnings: tuple[DataWarning, ...] = ()
+
+
+class TableInfo(Record):
+    """One sub-benchmark's table."""
+
+    algorithm: str
+    subbench: str
+    rows: int
+    unusable: int
+    """Rows whose center is missing, not finite or not positive."""
+    variants: int
+    """Distinct variants, base not counted."""
+    workloads: tuple[dict[str, str], ...]
+    keys: tuple[RunKey, ...]
+    axes: dict[str, tuple[str, ...]]
+    """Runtime axes with the values present."""
+    declared: bool
+    """The database has the declared values of the axes."""
+
+
+class FailureCount(Record):
+    """Failed builds or runs of one benchmark: the databases name the variant, not the workload."""
+
+    kind: Literal["build", "run"]
+    algorithm: str
+    code: str
+    count: int
+
+
+class DatabaseInfo(Record):
+    """One file."""
+
+    path: str
+    sha256: str
+    layout: str
+    """`cccl`, `cub` (CCCL 2.2's column) or `nvbench`."""
+    tables: tuple[TableInfo, ...]
+    failures: tuple[FailureCount, ...]
+    build_seconds: float | None
+    run_seconds: float | None
+
+
+class DbInfo(Document):
+    """What `policygen db info --json` prints."""
+
+    format: Literal["policygen/db-info/1"] = "policygen/db-info/1"
+    databases: tuple[DatabaseInfo, ...]
+    warnings: tuple[DataWarning, ...] = ()
