@@ -1,0 +1,161 @@
+"""A tuning database as SQLite has it: opened for reading only, its layout found by looking."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from policygen.errors import InputError
+from policygen.results.declared import DeclaredAxes, find_declared
+
+MAGIC = b"SQLite format 3\0"
+KEY_COLUMNS = ("gpu", "ctk")
+VERSION_COLUMNS = ("cccl", "cub")
+"""CCCL 2.2 called the column `cub`."""
+VALUE_COLUMNS = ("variant", "elapsed", "center", "bw", "samples")
+_LOCKED = re.compile(r"database (?:table )?is locked|busy")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTable:
+    """The table of one sub-benchmark."""
+
+    name: str
+    algorithm: str
+    subbench: str
+    version: str
+    """The name of the version column."""
+    axes: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def quoted(self) -> str:
+        """The name as SQL needs it."""
+        return quote(self.name)
+
+    @property
+    def ct_axes(self) -> tuple[str, ...]:
+        """Compile-time axes, in the order of the columns."""
+        return tuple(axis for axis in self.axes if "{ct}" in axis)
+
+    @property
+    def rt_axes(self) -> tuple[str, ...]:
+        """Runtime axes, in the order of the columns."""
+        return tuple(axis for axis in self.axes if "{ct}" not in axis)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """An open database and what was found in it."""
+
+    path: Path
+    connection: sqlite3.Connection
+    tables: tuple[ResultTable, ...]
+    declared: DeclaredAxes
+    logs: tuple[str, ...]
+    """Which of `builds` and `runs` there are."""
+
+    @property
+    def layout(self) -> str:
+        """`cccl`, or `cub` for CCCL 2.2's column."""
+        return "cub" if any(table.version == "cub" for table in self.tables) else "cccl"
+
+
+def quote(name: str) -> str:
+    """A name as SQL needs it; benchmark names hold dots, axis names anything."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file says that it is an SQLite database."""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[Database]:
+    """Opens a file for reading only; nothing is written, no journal, no lock file."""
+    connection = _connect(path)
+    try:
+        with _told(path):
+            yield _look(path, connection)
+    finally:
+        connection.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        if not is_database(path):
+            raise InputError(f"{path}: not an SQLite database", "Expected a cccl_meta_bench.db.")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    # `immutable` would be wrong while a search is still writing: it may read half a transaction.
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turns SQLite's failures into ours, with the file and what to do."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if _LOCKED.search(str(error)):
+            raise InputError(
+                f"{path}: another process holds the database: {error}",
+                "Wait until the search has written, or copy the file.",
+            ) from error
+        raise InputError(
+            f"{path}: SQLite cannot read this database: {error}",
+            "It may be cut off or damaged; try: sqlite3 FILE .recover",
+        ) from error
+
+
+def _look(path: Path, connection: sqlite3.Connection) -> Database:
+    names = {
+        row[0]: _columns(connection, row[0])
+        for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
+    tables = tuple(_tables(path, connection, names))
+    known = {table.name for table in tables} | {"subbenches"}
+    logs = tuple(name for name in ("builds", "runs") if name in names)
+    others = {n: c for n, c in names.items() if n not in known and n not in logs}
+    return Database(path, connection, tables, find_declared(connection, tables, others), logs)
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
+    return tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quote(table)})"))
+
+
+def _tables(
+    path: Path, connection: sqlite3.Connection, names: dict[str, tuple[str, ...]]
+) -> Iterator[ResultTable]:
+    if "subbenches" not in names:
+        if {"builds", "runs"} & set(names):
+            return  # every build failed: there is nothing but the log of it
+        raise InputError(
+            f"{path}: a database of something else: it has no table 'subbenches'",
+            f"It has: {', '.join(sorted(names)) or 'no tables'}.",
+        )
+    rows = connection.execute("SELECT DISTINCT algorithm, bench FROM subbenches ORDER BY 1, 2")
+    for algorithm, bench in rows.fetchall():
+        name = f"{algorithm}.{bench}"
+        if name not in names:
+            continue  # registered, but nothing was stored
+        yield _table(path, name, algorithm, bench, names[name])
+
+
+def _table(
+    path: Path, name: str, algorithm: str, bench: str, columns: tuple[str, ...]
+) -> ResultTable:
+    version = next((column for column in VERSION_COLUMNS if column in columns), None)
+    missing = [c for c in (*KEY_COLUMNS, "variant", "center") if c not in columns]
+    if version is None or missing:
+        raise InputError(
+            f"{path}: table {name!r} has no column {(missing or ['cccl'])[0]!r}",
+            f"It has: {', '.join(columns)}.",
+        )
+    fixed = {*KEY_COLUMNS, version, *VALUE_COLUMNS}
+    axes = tuple(column for column in columns if column not in fixed)
+    return ResultTable(name, algorithm, bench, version, axes, columns)

@@ -1,0 +1,34 @@
+"""Sample blobs: fpzip-compressed float32 arrays of seconds, sorted."""
+
+from typing import Any
+
+import numpy as np
+
+Samples = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class BadSamplesError(ValueError):
+    """A blob that cannot be decoded, with the reason."""
+
+
+def decode(blob: object) -> Samples:
+    """The samples of one row, sorted."""
+    import fpzip
+
+    if not isinstance(blob, bytes) or not blob:
+        raise BadSamplesError("no samples")
+    try:
+        values = np.asarray(fpzip.decompress(blob), dtype=np.float64).reshape(-1)
+    except Exception as error:
+        # fpzip raises its own kinds, and plain ones, for what it refuses.
+        raise BadSamplesError(f"fpzip refuses them: {error}") from error
+    if not values.size or not np.all(np.isfinite(values)) or values.min() <= 0:
+        raise BadSamplesError("they are not positive and finite")
+    return np.sort(values)
+
+
+def encode(values: Samples) -> bytes:
+    """The blob of some samples, as CCCL's search writes it."""
+    import fpzip
+
+    return bytes(fpzip.compress(np.sort(np.asarray(values, dtype=np.float32))))
