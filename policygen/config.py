@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from policygen.errors import InputError, SourceError
 from policygen.model.base import Record
+from policygen.model.results import Rules
 
 NAME = "policygen.toml"
 
@@ -25,6 +26,8 @@ class Settings(Record):
 
     cub: str | None = None
     """A tree, relative to the file's folder, or a fetched version."""
+    choose: Rules = Rules()
+    """When a variant is worth writing into a header."""
 
 
 @dataclass(frozen=True, slots=True)

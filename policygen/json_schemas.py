@@ -10,9 +10,18 @@ from policygen import resources
 from policygen.model.base import Document
 from policygen.model.bench import BenchmarkList
 from policygen.model.headers import Headers
+from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
 from policygen.model.tuning import Scan
 
-DOCUMENTS: tuple[type[Document], ...] = (BenchmarkList, Headers, Scan)
+DOCUMENTS: tuple[type[Document], ...] = (
+    BenchmarkList,
+    DbCoverage,
+    DbInfo,
+    DbTop,
+    Headers,
+    MergeReport,
+    Scan,
+)
 REMEDY = "make schemas"
 """What writes them anew."""
 

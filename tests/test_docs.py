@@ -10,13 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.databases.demo import demo_database
 from policygen.cli.main import main
+from tests.cli.test_db import nvbench
 from tests.trees import tree
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Commands that would run these very tests, or that are not ours.
-OTHERS = {"make test", 'nvcc -I "$(policygen headers path)" -c my_kernel.cu'}
+OTHERS = {
+    "make test",
+    'nvcc -I "$(policygen headers path)" -c my_kernel.cu',
+    "nvbench-program --jsonbin base.json",
+}
 DEMO = "make demo"
 
 
@@ -46,6 +52,9 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).symlink_to(ROOT / name)
     (headers / "3.0.1").symlink_to(tree("3.0.1"))
     (headers / ".current").write_text("3.0.1\n")
+    demo_database(tmp_path / "demo.db")
+    for name, label in (("base", "base"), ("variant", "variant")):
+        nvbench(tmp_path, f"{name}.json", 2.0, f"bin/cub.bench.reduce.sum.{label}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("POLICYGEN_CUB_HEADERS", raising=False)

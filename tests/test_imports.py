@@ -23,7 +23,13 @@ MAY_IMPORT = {
 # What every package may use: errors, places, processes, configuration.
 COMMON = {"errors", "paths", "process", "resources", "config", "__version__"}
 # Heavy or peculiar libraries, and the one package that knows each.
-LIVES_IN = {"clang": "source", "pandas": "results", "sqlite_utils": "results", "fpzip": "results"}
+LIVES_IN = {
+    "clang": "source",
+    "pandas": "results",
+    "sqlite_utils": "results",
+    "fpzip": "results",
+    "matplotlib": "report",
+}
 
 
 def imported(path):

@@ -3,8 +3,13 @@ import json
 import jsonschema
 import pytest
 
+from fixtures.databases.demo import demo_database
 from policygen import json_schemas, resources
 from policygen.cli.main import main
+from policygen.model.bench import BenchmarkList
+from policygen.model.headers import Headers
+from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
+from policygen.model.tuning import Scan
 
 FOLDER = resources.folder("schemas") / "json"
 
@@ -22,17 +27,30 @@ def test_schemas_are_written_into_a_folder(tmp_path):
 MINI = str(resources.folder("cub_headers") / "mini")
 
 
+DEMO = "demo.db"
+
+
 @pytest.mark.parametrize(
-    ("schema", "command"),
+    ("model", "command"),
     [
-        ("scan-1", ["scan", "--json", "--cub", MINI]),
-        ("bench-1", ["bench", "--json", f"{MINI}/cub/benchmarks/bench"]),
-        ("headers-1", ["headers", "list", "--json"]),
+        (Scan, ["scan", "--cub", MINI]),
+        (BenchmarkList, ["bench", f"{MINI}/cub/benchmarks/bench"]),
+        (Headers, ["headers", "list"]),
+        (DbTop, ["db", "top", DEMO]),
+        (DbTop, ["db", "choose", DEMO]),
+        (DbInfo, ["db", "info", DEMO]),
+        (DbCoverage, ["db", "coverage", DEMO]),
+        (MergeReport, ["db", "merge", DEMO, "-o", "out.db"]),
     ],
 )
-def test_what_a_command_prints_fits_its_schema(schema, command, capsys):
-    assert main(command) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["format"] == f"policygen/{schema.replace('-', '/')}"
-    text = (FOLDER / f"{schema}.schema.json").read_text(encoding="utf-8")
-    jsonschema.validate(document, json.loads(text))
+def test_what_was_saved_can_be_read_again(model, command, capsys, tmp_path, monkeypatch):
+    """Reports are rendered from saved documents."""
+    monkeypatch.chdir(tmp_path)
+    demo_database(tmp_path / DEMO)
+    assert main([*command, "--json"]) == 0
+    text = capsys.readouterr().out
+    again = model.model_validate_json(text)
+    assert again.to_json() + "\n" == text
+    name = again.format.removeprefix("policygen/").replace("/", "-")
+    schema = (FOLDER / f"{name}.schema.json").read_text(encoding="utf-8")
+    jsonschema.validate(json.loads(text), json.loads(schema))

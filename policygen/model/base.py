@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from policygen.errors import SourceError
 
@@ -18,6 +18,17 @@ class Record(BaseModel):
     """An immutable value that refuses what it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Derived(Record):
+    """A record with fields that are computed from others: they are written, and not read."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_computed(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {name: data[name] for name in data if name not in cls.model_computed_fields}
 
 
 class Document(Record):

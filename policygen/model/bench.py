@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import computed_field
 
-from policygen.model.base import Document, Problem, Record
+from policygen.model.base import Derived, Document, Problem, Record
 
 
 class ParameterRange(Record):
@@ -56,7 +56,7 @@ class SubBenchmark(Record):
     """Preprocessor conditions, taken as true, under which it is registered."""
 
 
-class Benchmark(Record):
+class Benchmark(Derived):
     """One benchmark: its search space and its sub-benchmarks."""
 
     name: str

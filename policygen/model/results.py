@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
-from policygen.model.base import Document, Record
+from policygen.model.base import Derived, Document, Record
 
 Verdict = Literal["better", "worse", "too close to call", "mixed"]
 Decision = Literal["use", "keep base"]
@@ -65,20 +65,34 @@ class Choice(Record):
 
     decision: Decision
     variant: str | None
+    score: float | None = None
     reason: str
     rejected: tuple[RejectedVariant, ...] = ()
 
 
-class ScoredWorkload(RunKey):
+class Measured(RunKey, Derived):
     """One compile-time workload, measured under one key in one database or several pooled ones."""
 
     algorithm: str
     workload: dict[str, str]
-    database: str
-    """The files, joined by ` + ` when they are pooled."""
+    databases: tuple[str, ...]
+    """The files; several when they are pooled."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def database(self) -> str:
+        """The files, joined by ` + ` when they are pooled."""
+        return " + ".join(self.databases)
+
+
+class ScoredWorkload(Measured):
+    """The variants of a workload, the best first."""
+
     approximate: bool
     """The weights come from the axis values present, for want of the declared ones."""
     runtime_workloads: int
+    complete: int
+    """Variants that were, base included; `variants` may hold fewer."""
     incomplete: int
     """Variants that were not measured on all runtime workloads."""
     variants: tuple[ScoredVariant, ...]
@@ -109,6 +123,14 @@ class DataWarning(Record):
     table: str | None
     message: str
     count: int = 1
+    row: int | None = None
+    """The first row that it was found in."""
+
+    def __str__(self) -> str:
+        where = f"{self.database}: " + (f"{self.table}: " if self.table else "")
+        row = f", row {self.row}" if self.row is not None else ""
+        times = f" ({self.count:,}{row})" if self.count > 1 else f" (row {self.row})" if row else ""
+        return f"{where}{self.message}{times}"
 
 
 class DbTop(Document):
@@ -121,12 +143,9 @@ class DbTop(Document):
     warnings: tuple[DataWarning, ...] = ()
 
 
-class CoveredWorkload(RunKey):
+class CoveredWorkload(Measured):
     """How much of the search space was measured for one workload."""
 
-    algorithm: str
-    workload: dict[str, str]
-    database: str
     covered: int
     """Complete variants that belong to the search space; base is none."""
     variants: int | None
@@ -188,3 +207,38 @@ class DbInfo(Document):
     format: Literal["policygen/db-info/1"] = "policygen/db-info/1"
     databases: tuple[DatabaseInfo, ...]
     warnings: tuple[DataWarning, ...] = ()
+
+
+class MergeConflict(Record):
+    """Two files that say different things of the same; the first one counts."""
+
+    path: str
+    table: str
+    what: str
+    """The variant and its workload, or the axis."""
+    kept: str
+    refused: str
+
+
+class MergedTable(Record):
+    """What became of one table's rows."""
+
+    table: str
+    rows: int
+    duplicates: int = 0
+    """Rows that an earlier file has with the same center."""
+    conflicts: int = 0
+    unusable: int = 0
+    """Rows that name no GPU, version or variant; CCCL's tables have no place for them."""
+
+
+class MergeReport(Document):
+    """What `policygen db merge --json` prints."""
+
+    format: Literal["policygen/db-merge/1"] = "policygen/db-merge/1"
+    out: str
+    databases: tuple[str, ...]
+    tables: tuple[MergedTable, ...]
+    conflicts: tuple[MergeConflict, ...]
+    unlisted: int
+    """Conflicts that are counted and not listed."""

@@ -100,7 +100,8 @@ def _told(path: Path) -> Iterator[None]:
     """Turns SQLite's failures into ours, with the file and what to do."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # A name that is damaged may not even be text.
         if _LOCKED.search(str(error)):
             raise InputError(
                 f"{path}: another process holds the database: {error}",

@@ -1,7 +1,7 @@
 """The declared values of axes, where a database has them.
 
-Newer CCCL keeps them in a table of their own. How it is called and laid out is not relied on: it is the
-table that has, in its rows, the name of a benchmark, the name of one of its axes, and a value.
+Newer CCCL keeps them in a table of their own. Its name and layout are not relied on: it is the
+table whose rows name a benchmark, one of its axes, and a value.
 """
 
 import json

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from policygen.results.fpzip_header import count_samples
+
 Samples = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -12,11 +14,13 @@ class BadSamplesError(ValueError):
 
 
 def decode(blob: object) -> Samples:
-    """The samples of one row, sorted."""
+    """The samples of one row, sorted. On damaged blobs this can crash: see `Decoder`."""
     import fpzip
 
-    if not isinstance(blob, bytes) or not blob:
-        raise BadSamplesError("no samples")
+    try:
+        count_samples(blob)
+    except ValueError as error:
+        raise BadSamplesError(str(error)) from error
     try:
         values = np.asarray(fpzip.decompress(blob), dtype=np.float64).reshape(-1)
     except Exception as error:

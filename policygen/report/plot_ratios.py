@@ -1,0 +1,105 @@
+"""Variant ratio plots, as CUB's tuning documentation has them: quantiles of base over variant."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from policygen.report.plots import Numbers, RatioPanel
+
+# Told apart also by those who see few colours, and none of them red: that is the line at 1.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#7a3e9d", "#56b4e9", "#8c6d31", "#404040")
+STROKES = ("solid", "dashed", "dotted", "dashdot")
+LEAST_SPAN = 0.02
+"""Less than this around 1 is noise and is not blown up to the size of the panel."""
+LABEL = 24
+"""Letters on a line of a row's or column's label."""
+
+
+def draw_ratios(figure: "Figure", panels: "Sequence[RatioPanel]") -> None:
+    """A grid of panels that share their axes: rows and columns in the order of the panels."""
+    rows = list(dict.fromkeys(panel.row for panel in panels))
+    columns = list(dict.fromkeys(panel.column for panel in panels))
+    names = list(dict.fromkeys(name for panel in panels for name in panel.variants))
+    _size(figure, rows, columns, names)
+    grid = figure.subplots(len(rows), len(columns), sharex=True, sharey=True, squeeze=False)
+    drawn: dict[str, Any] = {}
+    extremes: list[float] = []
+    empty = set(grid.flat)
+    for panel in panels:
+        axes = grid[rows.index(panel.row), columns.index(panel.column)]
+        empty.discard(axes)
+        for name, sample in panel.variants.items():
+            x, y = quantile_ratios(panel.base, sample)
+            extremes += [float(y.min()), float(y.max())]
+            drawn[name] = axes.plot(x, y, linewidth=1.2, **_look(names.index(name)))[0]
+    for axes in grid.flat:
+        _dress(axes, missing=axes in empty)
+    for axes, row in zip(grid[:, 0], rows, strict=True):
+        axes.set_ylabel(_broken(row))
+    for axes, column in zip(grid[0], columns, strict=True):
+        axes.set_title(_broken(column))
+    axes.set_xlim(0, 1)
+    axes.set_ylim(*_limits(extremes))
+    # Labels of the whole figure would lie over a legend outside of the axes: its title says it.
+    figure.legend(
+        [drawn[name] for name in names],
+        names,
+        title="base / variant at each quantile of the samples: over 1 is faster",
+        loc="outside lower center",
+        ncols=_legend_columns(figure, names),
+        frameon=False,
+    )
+
+
+def quantile_ratios(base: "Numbers", variant: "Numbers") -> "tuple[Numbers, Numbers]":
+    """The quantiles 0.01 to 0.99, and base's time over the variant's at each."""
+    import numpy as np
+
+    x = np.arange(1, 100) / 100
+    return x, np.quantile(base, x) / np.quantile(variant, x)
+
+
+def _look(index: int) -> dict[str, Any]:
+    stroke = STROKES[index // len(COLOURS) % len(STROKES)]
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": stroke}
+
+
+def _dress(axes: "Axes", *, missing: bool) -> None:
+    axes.axhline(1, color="red", linewidth=0.8, alpha=0.8, zorder=1)
+    axes.grid(color="#e4e4e4", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.set_xticks([0.25, 0.5, 0.75])
+    axes.tick_params(length=2)
+    if missing:
+        axes.text(0.5, 0.5, "no samples", transform=axes.transAxes, ha="center", color="#808080")
+
+
+def _limits(values: list[float]) -> tuple[float, float]:
+    low, high = min(*values, 1 - LEAST_SPAN), max(*values, 1 + LEAST_SPAN)
+    margin = 0.06 * (high - low)
+    return low - margin, high + margin
+
+
+def _size(figure: "Figure", rows: list[str], columns: list[str], names: list[str]) -> None:
+    """Few panels are large, many are small, and none is too small to read."""
+    width = min(4.5, max(1.9, 10 / len(columns)))
+    height = min(2.4, max(1.5, 8 / len(rows)))
+    figure.set_size_inches(max(5.5, width * len(columns) + 0.7), height * len(rows) + 0.9)
+    lines = 1 + -(-len(names) // _legend_columns(figure, names))
+    figure.set_figheight(figure.get_figheight() + 0.17 * lines)
+
+
+def _legend_columns(figure: "Figure", names: list[str]) -> int:
+    # A letter of 8 points is about 0.07 inches wide; a stroke and its gaps take half an inch.
+    widest = 0.07 * max(len(name) for name in names) + 0.5
+    return max(1, min(len(names), int(figure.get_figwidth() / widest)))
+
+
+def _broken(label: str) -> str:
+    """A long label on several lines, at its commas and after the name of a sub-benchmark."""
+    if len(label) <= LABEL:
+        return label
+    return label.replace(": ", ":\n").replace(", ", ",\n")

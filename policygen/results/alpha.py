@@ -1,0 +1,40 @@
+"""CCCL's `--alpha`: only runtime workloads where samples differ from base's count."""
+
+import numpy as np
+
+from policygen.results.case import Case, Part
+from policygen.results.confidence import SampleReader
+from policygen.results.load import Floats
+from policygen.results.mannwhitney import p_value
+
+Flags = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+
+
+def distinct(case: Case, reader: SampleReader, alpha: float) -> Case | None:
+    """A variant stays when it differs from base wherever any variant does; none when none does."""
+    differs = [_differences(part, reader, alpha, len(case.variants)) for part in case.parts]
+    parts = tuple(
+        _only(part, flags) for part, flags in zip(case.parts, differs, strict=True) if flags.any()
+    )
+    if not parts:
+        return None
+    return Case(case.algorithm, case.key, case.workload, case.databases, case.variants, parts)
+
+
+def _differences(part: Part, reader: SampleReader, alpha: float, variants: int) -> Flags:
+    found = np.zeros((variants, len(part.points)), np.bool_)
+    base = reader.base(part)
+    for variant in range(1, variants):
+        for column, samples in enumerate(reader.read(part, variant)):
+            reference = base[column]
+            if samples is not None and reference is not None:
+                found[variant, column] = p_value(reference, samples) < alpha
+    return found
+
+
+def _only(part: Part, differs: Flags) -> Part:
+    kept = np.flatnonzero(differs.any(axis=0))
+    centers: Floats = part.centers.copy()
+    centers[1:][~differs[1:]] = np.nan
+    points = tuple(part.points[column] for column in kept)
+    return Part(part.table, points, centers[:, kept], part.rowids[:, kept], part.origins[:, kept])

@@ -1,0 +1,116 @@
+"""The near side of the process that decodes samples; one that dies is replaced."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from policygen.results.decode_worker import LENGTH, framed, read_part
+from policygen.results.samples import BadSamplesError, Samples
+
+WORKER = (sys.executable, "-m", "policygen.results.decode_worker")
+AT_ONCE = 32 << 10
+"""Bytes of blobs; a pipe holds 64 KiB."""
+LIMIT = 10.0
+"""Seconds for one batch; whole ones take milliseconds, damaged ones can take for ever."""
+PATIENCE = 5.0
+"""Seconds that a worker has to end."""
+
+
+class Decoder:
+    """Starts its process when it is told to, or when the first samples are asked for."""
+
+    def __init__(self) -> None:
+        self._worker: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Starts the process early, so that it is ready when it is needed."""
+        self._worker = self._worker or _start()
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._worker is not None:
+            _stop(self._worker)
+            self._worker = None
+
+    def decode(self, blobs: Sequence[object]) -> list[Samples | BadSamplesError]:
+        """The samples of some rows, sorted; a blob that kills the decoder is a bad one."""
+        found: list[Samples | BadSamplesError] = []
+        while len(found) < len(blobs):
+            if not isinstance(blobs[len(found)], bytes):
+                found.append(BadSamplesError("they are no blob"))
+                continue
+            batch = _batch(blobs[len(found) :])
+            answers = self._ask(batch)
+            found += [_read(answer) for answer in answers]
+            if len(answers) < len(batch):
+                self.close()
+                found.append(BadSamplesError("fpzip crashes on them"))
+        return found
+
+    def _ask(self, batch: Sequence[bytes]) -> list[bytes]:
+        """Answers, up to the blob that was too much."""
+        self.start()
+        assert self._worker is not None
+        source, sink = self._worker.stdout, self._worker.stdin
+        assert source is not None
+        assert sink is not None
+        answers: list[bytes] = []
+        watch = threading.Timer(LIMIT, self._worker.kill)
+        watch.start()
+        try:
+            sink.write(b"".join(map(framed, batch)))
+            sink.flush()
+            while len(answers) < len(batch) and (answer := read_part(source)):
+                answers.append(answer)
+        except BrokenPipeError:
+            pass  # it died before it had read all
+        finally:
+            watch.cancel()
+        return answers
+
+
+def _batch(blobs: Sequence[object]) -> list[bytes]:
+    """As many as a pipe holds, so that neither side waits for the other; at least one."""
+    batch: list[bytes] = []
+    size = 0
+    for blob in blobs:
+        if not isinstance(blob, bytes) or (batch and size + len(blob) > AT_ONCE):
+            break
+        batch.append(blob)
+        size += len(blob) + LENGTH
+    return batch
+
+
+def _read(answer: bytes) -> Samples | BadSamplesError:
+    if answer[:1] == b"-":
+        return BadSamplesError(answer[1:].decode())
+    return np.frombuffer(answer, np.float64, offset=1)
+
+
+def _start() -> "subprocess.Popen[bytes]":
+    pipe: Any = subprocess.PIPE
+    return subprocess.Popen(WORKER, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+
+
+def _stop(worker: "subprocess.Popen[bytes]") -> None:
+    for end in (worker.stdin, worker.stdout):
+        if end is not None:
+            try:
+                end.close()
+            except BrokenPipeError:
+                continue
+    try:
+        worker.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        worker.wait()

@@ -1,0 +1,97 @@
+"""What databases hold: algorithms, workloads, GPUs, versions, rows, failures, time spent."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from policygen.model.results import DatabaseInfo, DbInfo, FailureCount, TableInfo
+from policygen.results.database import Database
+from policygen.results.labels import BASE, parse_label
+from policygen.results.load import Rows, open_all, read_rows
+from policygen.results.top import ANY, Warnings
+
+_FAILED = {"builds": "build", "runs": "run"}
+
+
+def describe(paths: Sequence[Path], pattern: re.Pattern[str] = ANY) -> DbInfo:
+    """What some databases hold."""
+    warnings = Warnings()
+    with open_all(paths) as databases:
+        found = tuple(_database(database, pattern, warnings) for database in databases)
+    return DbInfo(databases=found, warnings=warnings.all)
+
+
+def file_sha256(path: Path) -> str:
+    """What names the content of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _database(database: Database, pattern: re.Pattern[str], warnings: Warnings) -> DatabaseInfo:
+    tables = tuple(
+        _table(database, read_rows(database, table, {}, warnings.add))
+        for table in database.tables
+        if pattern.match(table.algorithm)
+    )
+    return DatabaseInfo(
+        path=str(database.path),
+        sha256=file_sha256(database.path),
+        layout=database.layout,
+        tables=tables,
+        failures=tuple(f for f in _failures(database) if pattern.match(f.algorithm)),
+        build_seconds=_seconds(database, "builds"),
+        run_seconds=_seconds(database, "runs"),
+    )
+
+
+def _table(database: Database, rows: Rows) -> TableInfo:
+    table = rows.table
+    axes = {
+        axis: tuple(dict.fromkeys(point[index] for point in rows.points))
+        for index, axis in enumerate(table.rt_axes)
+    }
+    keys = sorted(rows.keys, key=lambda key: (key.gpu, key.ctk, key.cccl))
+    return TableInfo(
+        algorithm=table.algorithm,
+        subbench=table.subbench,
+        rows=int(np.size(rows.center)) + rows.unusable,
+        unusable=rows.unusable,
+        variants=len(set(rows.variants) - {BASE}),
+        workloads=tuple(dict(zip(table.ct_axes, w, strict=True)) for w in rows.workloads),
+        keys=tuple(keys),
+        axes=axes,
+        declared=any(key[:2] == (table.algorithm, table.subbench) for key in database.declared),
+    )
+
+
+def _failures(database: Database) -> Iterator[FailureCount]:
+    for log in database.logs:
+        counts: Counter[tuple[str, str]] = Counter()
+        rows = database.connection.execute(f"SELECT bench, code FROM {log}")  # noqa: S608  fixed
+        for bench, code in rows:
+            if str(code) != "0":
+                counts[algorithm_of(str(bench)), str(code)] += 1
+        for (algorithm, code), count in sorted(counts.items()):
+            kind = "build" if log == "builds" else "run"
+            yield FailureCount(kind=kind, algorithm=algorithm, code=code, count=count)
+
+
+def algorithm_of(bench: str) -> str:
+    """`cub.bench.reduce.sum.ipt_16.tpb_512` is a variant of `cub.bench.reduce.sum`."""
+    parts = bench.split(".")
+    while len(parts) > 1 and (parts[-1] == BASE or parse_label(parts[-1]) is not None):
+        last = parts.pop()
+        if last == BASE:
+            break
+    return ".".join(parts)
+
+
+def _seconds(database: Database, log: str) -> float | None:
+    if log not in database.logs:
+        return None
+    row = database.connection.execute(f"SELECT SUM(elapsed) FROM {log}").fetchone()  # noqa: S608
+    return None if row[0] is None else float(row[0])

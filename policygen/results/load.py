@@ -1,0 +1,168 @@
+"""Tables of a database as columns of numbers: one pass, strings kept once, samples left alone."""
+
+import math
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policygen.errors import InputError
+from policygen.model.results import DataWarning, RunKey
+from policygen.results.database import Database, ResultTable, open_database, quote
+
+Codes = np.ndarray[Any, np.dtype[np.int32]]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+Point = tuple[str, ...]
+
+BATCH = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The usable rows of one table; each code is an index into the list of the same name."""
+
+    database: Database
+    table: ResultTable
+    keys: list[RunKey]
+    variants: list[str]
+    workloads: list[Point]
+    points: list[Point]
+    key: Codes
+    variant: Codes
+    workload: Codes
+    point: Codes
+    center: Floats
+    rowid: Integers
+    unusable: int
+
+
+def expand(patterns: Sequence[str]) -> tuple[Path, ...]:
+    """The files that are meant, each once; a glob that matches nothing is an error."""
+    found: dict[Path, Path] = {}
+    for pattern in patterns:
+        matches = [pattern]
+        if has_magic(pattern) and not Path(pattern).exists():
+            matches = sorted(glob(pattern, recursive=True))  # noqa: PTH207  absolute ones too
+            if not matches:
+                raise InputError(f"no file matches {pattern!r}")
+        for match in matches:
+            path = Path(match)
+            if path.is_dir():
+                raise InputError(f"{path} is a folder", f"Name the databases: '{path}/*.db'")
+            found.setdefault(path.resolve(), path)
+    return tuple(found.values())
+
+
+@contextmanager
+def open_all(paths: Sequence[Path]) -> Iterator[tuple[Database, ...]]:
+    """All databases, opened for reading only."""
+    with ExitStack() as stack:
+        yield tuple(stack.enter_context(open_database(path)) for path in paths)
+
+
+def read_rows(
+    database: Database,
+    table: ResultTable,
+    chosen: Mapping[str, frozenset[str]],
+    warn: Callable[[DataWarning], None],
+) -> Rows:
+    """One table; rows without a positive, finite center are counted and left out."""
+    reader = _Reader(len(table.ct_axes))
+    reader.read(database.connection.execute(*_query(table, chosen)))
+    if reader.unusable:
+        warn(
+            DataWarning(
+                database=str(database.path),
+                table=table.name,
+                message="rows whose center is no positive number are left out",
+                count=reader.unusable,
+            )
+        )
+    return reader.rows(database, table)
+
+
+def _query(table: ResultTable, chosen: Mapping[str, frozenset[str]]) -> tuple[str, list[str]]:
+    columns = ["gpu", "ctk", table.version, "variant", "center", *table.ct_axes, *table.rt_axes]
+    wanted = ", ".join(quote(column) for column in columns)
+    sql = f"SELECT rowid, {wanted} FROM {table.quoted}"  # noqa: S608  names are quoted
+    conditions: list[str] = []
+    values: list[str] = []
+    for axis, allowed in chosen.items():
+        if axis in table.axes:
+            conditions.append(f"{quote(axis)} IN ({', '.join('?' * len(allowed))})")
+            values += sorted(allowed)
+    return sql + (" WHERE " + " AND ".join(conditions) if conditions else ""), values
+
+
+class _Index(dict[Any, int]):
+    """Numbers what it is asked for, in the order in which it is asked."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = found = len(self)
+        return found
+
+
+class _Reader:
+    """Turns rows into codes, as they come."""
+
+    def __init__(self, ct_axes: int) -> None:
+        self._split = 6 + ct_axes
+        self._keys, self._variants = _Index(), _Index()
+        self._workloads, self._points = _Index(), _Index()
+        self._codes = tuple(array("i") for _ in range(4))
+        self._centers = array("d")
+        self._rowids = array("q")
+        self.unusable = 0
+
+    def read(self, cursor: Any) -> None:
+        while batch := cursor.fetchmany(BATCH):
+            usable = [row for row in batch if _is_center(row[5])]
+            self.unusable += len(batch) - len(usable)
+            if usable:
+                self._take(usable)
+
+    def _take(self, rows: list[tuple[Any, ...]]) -> None:
+        """Column by column: the loops run inside the interpreter."""
+        columns = list(zip(*rows, strict=True))
+        split = self._split
+        points = zip(*columns[split:], strict=True) if columns[split:] else [()] * len(rows)
+        workloads = zip(*columns[6:split], strict=True) if split > 6 else [()] * len(rows)
+        key, variant, workload, point = self._codes
+        key.extend(map(self._keys.__getitem__, zip(*columns[1:4], strict=True)))
+        variant.extend(map(self._variants.__getitem__, columns[4]))
+        workload.extend(map(self._workloads.__getitem__, workloads))
+        point.extend(map(self._points.__getitem__, points))
+        self._centers.extend(columns[5])
+        self._rowids.extend(columns[0])
+
+    def rows(self, database: Database, table: ResultTable) -> Rows:
+        key, variant, workload, point = (np.frombuffer(c, np.int32) for c in self._codes)
+        return Rows(
+            database=database,
+            table=table,
+            keys=[RunKey(gpu=_text(g), ctk=_text(c), cccl=_text(v)) for g, c, v in self._keys],
+            variants=[_text(v) for v in self._variants],
+            workloads=[tuple(map(_text, w)) for w in self._workloads],
+            points=[tuple(map(_text, p)) for p in self._points],
+            key=key,
+            variant=variant,
+            workload=workload,
+            point=point,
+            center=np.frombuffer(self._centers, np.float64),
+            rowid=np.frombuffer(self._rowids, np.int64),
+            unusable=self.unusable,
+        )
+
+
+def _is_center(value: object) -> bool:
+    return isinstance(value, float | int) and 0 < value < math.inf
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)

@@ -1,0 +1,212 @@
+"""Several databases into one that CCCL's own scripts read."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from policygen.errors import InputError
+from policygen.model.results import MergeConflict, MergedTable, MergeReport
+from policygen.results.database import (
+    VERSION_COLUMNS,
+    Database,
+    ResultTable,
+    open_database,
+    quote,
+)
+from policygen.results.writing import create_log, create_results, declare, new_database, told
+
+BATCH = 2_000
+LISTED = 200
+"""How many conflicts are listed; all are counted."""
+Cells = tuple[Any, ...]
+Axis = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What is known while files are read."""
+
+    out: Path
+    connection: sqlite3.Connection
+    axes: dict[str, tuple[Path, tuple[str, ...]]] = field(default_factory=dict)
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    declared: dict[Axis, tuple[str, ...]] = field(default_factory=dict)
+    conflicts: list[MergeConflict] = field(default_factory=list)
+    unlisted: int = 0
+
+    def disagree(self, conflict: MergeConflict) -> None:
+        self.counts.setdefault(conflict.table, Counter())["conflicts"] += 1
+        if len(self.conflicts) < LISTED:
+            self.conflicts.append(conflict)
+        else:
+            self.unlisted += 1
+
+
+def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeReport:
+    """Writes all rows of all files once; of two that differ, the first file's."""
+    for path in paths:
+        if path.resolve() == out.resolve() or (
+            out.exists() and path.exists() and out.samefile(path)
+        ):
+            raise InputError(f"{out}: is one of the databases to be merged", "Name another file.")
+    with new_database(out, force=force) as connection:
+        progress = _Progress(out, connection)
+        for path in paths:
+            with open_database(path) as database:
+                _add(progress, database)
+        with told(out):
+            declare(connection, progress.declared)
+    tables = (
+        MergedTable(table=name, **{kind: counts[kind] for kind in _KINDS})
+        for name, counts in sorted(progress.counts.items())
+    )
+    return MergeReport(
+        out=str(out),
+        databases=tuple(map(str, paths)),
+        tables=tuple(tables),
+        conflicts=tuple(progress.conflicts),
+        unlisted=progress.unlisted,
+    )
+
+
+_KINDS = ("rows", "duplicates", "conflicts", "unusable")
+
+
+def _add(progress: _Progress, database: Database) -> None:
+    for log in database.logs:
+        _add_log(progress, database, log)
+    for table in database.tables:
+        _check_axes(progress, database.path, table)
+        _add_table(progress, database, table)
+    for axis, values in sorted(database.declared.items()):
+        _add_declared(progress, database.path, axis, values)
+
+
+def _add_log(progress: _Progress, database: Database, log: str) -> None:
+    """A run that is in several files counts once; equal ones within a file are several."""
+    read = database.connection
+    columns = [row[1] for row in read.execute(f"PRAGMA table_info({quote(log)})")]
+    version = next((c for c in VERSION_COLUMNS if c in columns), None)
+    wanted = ("ctk", version or "cccl", "bench", "code", "elapsed")
+    if missing := [column for column in wanted if column not in columns]:
+        raise InputError(f"{database.path}: table {log!r} has no column {missing[0]!r}")
+    query = f"SELECT {', '.join(wanted)} FROM {quote(log)}"  # noqa: S608
+    rows = Counter(read.execute(query).fetchall())
+    counts = progress.counts.setdefault(log, Counter())
+    with told(progress.out):
+        create_log(progress.connection, log)
+        known = Counter(
+            progress.connection.execute(
+                f"SELECT ctk, cccl, bench, code, elapsed FROM {quote(log)}"  # noqa: S608
+            ).fetchall()
+        )
+        for row, times in rows.items():
+            if None in row[:4]:
+                counts["unusable"] += times
+                continue
+            new = max(0, times - known[row])
+            counts["rows"] += new
+            counts["duplicates"] += times - new
+            insert = f"INSERT INTO {quote(log)} VALUES (?, ?, ?, ?, ?)"  # noqa: S608
+            progress.connection.executemany(insert, [row] * new)
+
+
+def _check_axes(progress: _Progress, path: Path, table: ResultTable) -> None:
+    """Rows with other axes belong to another benchmark of the same name."""
+    first, axes = progress.axes.setdefault(table.name, (path, table.axes))
+    if set(axes) != set(table.axes):
+        raise InputError(
+            f"{path}: table {table.name!r} has the axes {', '.join(table.axes) or 'none'},"
+            f" but {', '.join(axes) or 'none'} in {first}",
+            "Different versions of a benchmark cannot be merged; merge them apart.",
+        )
+
+
+def _add_table(progress: _Progress, database: Database, table: ResultTable) -> None:
+    axes = progress.axes[table.name][1]
+    with told(progress.out):
+        name = create_results(progress.connection, table.algorithm, table.subbench, axes)
+    insert, look = _statements(name, axes)
+    counts = progress.counts.setdefault(table.name, Counter())
+    for batch in _batches(database, table, axes):
+        with told(progress.out):
+            for cells in batch:
+                if None in cells[:4]:
+                    counts["unusable"] += 1
+                elif progress.connection.execute(insert, cells).rowcount:
+                    counts["rows"] += 1
+                else:
+                    (kept,) = progress.connection.execute(look, cells).fetchone()
+                    _compare(progress, database, table, axes, cells, kept)
+
+
+def _statements(name: str, axes: Sequence[str]) -> tuple[str, str]:
+    """One adds a row unless its key is there, one reads the center that is; both take all cells."""
+    keys = {"ctk": 1, "cccl": 2, "gpu": 3, "variant": 4}
+    keys |= {axis: place for place, axis in enumerate(axes, 9)}
+    # A UNIQUE constraint lets rows without a value pass; IS does not.
+    same = " AND ".join(f"{quote(column)} IS ?{place}" for column, place in keys.items())
+    columns = ["ctk", "cccl", "gpu", "variant", "elapsed", "center", "bw", "samples", *axes]
+    places = ", ".join(f"?{place}" for place in range(1, len(columns) + 1))
+    every = f" AND ?{len(columns)} IS ?{len(columns)}"
+    return (
+        f"INSERT INTO {name} ({', '.join(map(quote, columns))}) SELECT {places}"  # noqa: S608
+        f" WHERE NOT EXISTS (SELECT 1 FROM {name} WHERE {same})",
+        f"SELECT center FROM {name} WHERE {same}{every}",  # noqa: S608
+    )
+
+
+def _batches(database: Database, table: ResultTable, axes: Sequence[str]) -> Iterator[list[Cells]]:
+    wanted = ["ctk", table.version, "gpu", "variant", "elapsed", "center", "bw", "samples", *axes]
+    cells = [quote(name) if name in table.columns else "NULL" for name in wanted]
+    query = f"SELECT {', '.join(cells)} FROM {table.quoted}"  # noqa: S608
+    cursor = database.connection.execute(query)
+    while batch := cursor.fetchmany(BATCH):
+        yield batch
+
+
+def _compare(
+    progress: _Progress,
+    database: Database,
+    table: ResultTable,
+    axes: Sequence[str],
+    cells: Cells,
+    kept: object,
+) -> None:
+    if kept == cells[5]:
+        progress.counts[table.name]["duplicates"] += 1
+        return
+    point = " ".join(f"{axis}={value}" for axis, value in zip(axes, cells[8:], strict=True))
+    progress.disagree(
+        MergeConflict(
+            path=str(database.path),
+            table=table.name,
+            what=f"{cells[3]}: {point} on {cells[2]}, {cells[0]}, {cells[1]}",
+            kept=_told_center(kept),
+            refused=_told_center(cells[5]),
+        )
+    )
+
+
+def _told_center(center: object) -> str:
+    return "no center" if center is None else f"center {center!r}"
+
+
+def _add_declared(progress: _Progress, path: Path, axis: Axis, values: tuple[str, ...]) -> None:
+    """The first file's values, then those that only later ones have."""
+    kept = progress.declared.setdefault(axis, values)
+    if kept == values:
+        return
+    progress.disagree(
+        MergeConflict(
+            path=str(path),
+            table=f"{axis[0]}.{axis[1]}",
+            what=f"declared values of {axis[2]}",
+            kept=", ".join(kept),
+            refused=", ".join(values),
+        )
+    )
+    progress.declared[axis] = tuple(dict.fromkeys((*kept, *values)))

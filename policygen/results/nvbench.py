@@ -1,0 +1,217 @@
+"""NVBench's own results, `--json` and `--jsonbin`, and a database of them."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from policygen.errors import InputError
+from policygen.results.declared import DeclaredAxes
+from policygen.results.nvbench_json import Axis, Bench, Document, State, parse
+from policygen.results.nvbench_samples import number, samples_of
+from policygen.results.samples import Samples, encode
+from policygen.results.writing import create_results, declare, new_database
+
+# cub.bench.reduce.sum.ipt_16.tpb_512.ipv_2
+_LABEL = re.compile(r"(?:^|\.)(base|[A-Za-z]\w*?_-?\d+(?:\.[A-Za-z]\w*?_-?\d+)*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class NvbenchState:
+    """One point that was measured."""
+
+    point: Mapping[str, str]
+    center: float
+    """The median of the samples, without them the mean; NaN when there is neither."""
+    bandwidth: float | None
+    samples: Samples | None
+
+
+@dataclass(frozen=True, slots=True)
+class NvbenchBench:
+    """A sub-benchmark with its axes as databases name them; skipped states are left out."""
+
+    name: str
+    axes: tuple[str, ...]
+    states: tuple[NvbenchState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NvbenchRun:
+    """One JSON file."""
+
+    path: Path
+    algorithm: str
+    is_base: bool
+    gpu: str
+    ctk: str
+    """NVBench does not say; empty."""
+    cccl: str
+    benches: tuple[NvbenchBench, ...]
+    declared: DeclaredAxes
+
+
+def is_nvbench(data: bytes) -> bool:
+    """Whether a file's content is NVBench's JSON, also when it is cut off."""
+    text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return text.startswith(b"{") and b'"devices"' in text and b'"benchmarks"' in text
+
+
+def read_nvbench(path: Path) -> NvbenchRun:
+    """Reads a JSON file and the sample files that it names."""
+    try:
+        document = parse(path, path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    program = PurePosixPath(document.meta.argv[0].replace("\\", "/")).name.removesuffix(".exe")
+    algorithm = program.removesuffix(".base").removesuffix(".variant")
+    return NvbenchRun(
+        path=path,
+        algorithm=algorithm,
+        is_base=program.endswith(".base"),
+        gpu=_gpu(path, document),
+        ctk="",
+        cccl="",
+        benches=tuple(_bench(path, bench) for bench in document.benchmarks),
+        declared={
+            (algorithm, bench.name, axis.column): tuple(v.input_string for v in axis.values)
+            for bench in document.benchmarks
+            for axis in bench.axes
+        },
+    )
+
+
+def guess_label(path: Path) -> str:
+    """The variant, from the first line of `cmd.txt` beside the file, else the folder's name."""
+    try:
+        text = path.with_name("cmd.txt").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    found = _LABEL.search(text.partition("\n")[0].strip())
+    return found[1] if found else path.resolve().parent.name
+
+
+def _gpu(path: Path, document: Document) -> str:
+    """The GPU that was measured on, as CCCL's search names it."""
+    used = {
+        state.device
+        for bench in document.benchmarks
+        for state in bench.states
+        if not state.is_skipped and state.device is not None
+    }
+    devices = [d for d in document.devices if d.id in used] if used else [*document.devices]
+    if len(devices) != 1:
+        raise InputError(
+            f"{path}: measured on {len(devices)} of the GPUs that it lists, not on one",
+            "Run the benchmark with -d 0.",
+        )
+    device = devices[0]
+    ecc = "eccon" if device.ecc_state else "eccoff"
+    width, processors = device.global_memory_bus_width, device.number_of_sms
+    return f"{device.name} ({width}, {processors}, {ecc})".replace("NVIDIA ", "")
+
+
+def _bench(path: Path, bench: Bench) -> NvbenchBench:
+    axes = {axis.name: axis for axis in bench.axes}
+    states = [_state(path, axes, state) for state in bench.states if not state.is_skipped]
+    return NvbenchBench(bench.name, tuple(axis.column for axis in bench.axes), tuple(states))
+
+
+def _state(path: Path, axes: Mapping[str, Axis], state: State) -> NvbenchState:
+    point = {}
+    for coordinate in state.axis_values:
+        if coordinate.name not in axes:
+            raise InputError(f"{path}: state {state.name!r}: no axis {coordinate.name!r}")
+        axis = axes[coordinate.name]
+        point[axis.column] = _typed(path, axis, coordinate.value)
+    if missing := [axis.column for axis in axes.values() if axis.column not in point]:
+        raise InputError(f"{path}: state {state.name!r}: no value of {missing[0]!r}")
+    samples = samples_of(path, state)
+    center = number(path, state, "nv/cold/time/gpu/mean")
+    if samples is not None:
+        # float32 as they are stored: the mean of the middle two is CCCL's center to the last bit.
+        center = float(np.median(samples.astype(np.float32)))
+    bandwidth = number(path, state, "nv/cold/bw/global/utilization")
+    return NvbenchState(point, math.nan if center is None else center, bandwidth, samples)
+
+
+def _typed(path: Path, axis: Axis, value: str) -> str:
+    """The value as the user types it: 65536 of a power-of-two axis is 16."""
+    for known in axis.values:
+        if value in {known.value, known.input_string if known.value is None else None}:
+            return known.input_string
+    for known in axis.values:
+        if known.value is not None and _samenumber(known.value, value):
+            return known.input_string
+    raise InputError(f"{path}: axis {axis.column!r} does not list the value {value!r}")
+
+
+def _samenumber(left: str, right: str) -> bool:
+    try:
+        return float(left) == float(right)
+    except ValueError:
+        return False
+
+
+def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], out: Path) -> None:
+    """Writes runs as a database that CCCL's search might have written, with the declared axes."""
+    for label, run in variants:
+        if label == "base":
+            raise InputError(f"{run.path}: the variant is called 'base'", "Give it another label.")
+        _check_pair(base, run)
+    rows: dict[tuple[str, ...], tuple[Path, tuple[Any, ...]]] = {}
+    for label, run in (("base", base), *variants):
+        for key, cells in _rows(label, run):
+            first, _ = rows.setdefault(key, (run.path, cells))
+            if rows[key][1] is not cells:
+                raise InputError(f"{run.path}: {' '.join(key)}: measured in {first} already")
+    declared: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for run in (base, *(run for _, run in variants)):
+        for axis, values in run.declared.items():
+            declared[axis] = tuple(dict.fromkeys((*declared.get(axis, ()), *values)))
+    with new_database(out) as connection:
+        for bench in base.benches:
+            table = create_results(connection, base.algorithm, bench.name, bench.axes)
+            places = ", ".join("?" * (8 + len(bench.axes)))
+            connection.executemany(
+                f"INSERT INTO {table} VALUES ({places})",  # noqa: S608
+                (cells for key, (_, cells) in rows.items() if key[1] == bench.name),
+            )
+        declare(connection, declared)
+
+
+def _check_pair(base: NvbenchRun, run: NvbenchRun) -> None:
+    """Only what was measured alike can be compared."""
+    for what in ("algorithm", "gpu"):
+        left, right = getattr(base, what), getattr(run, what)
+        if left != right:
+            raise InputError(f"{run.path}: {what} {right!r}, but {left!r} in {base.path}")
+    axes = {bench.name: bench.axes for bench in base.benches}
+    for bench in run.benches:
+        if bench.name not in axes:
+            raise InputError(f"{run.path}: sub-benchmark {bench.name!r} is not in {base.path}")
+        if bench.axes != axes[bench.name]:
+            raise InputError(
+                f"{run.path}: sub-benchmark {bench.name!r} has the axes {', '.join(bench.axes)},"
+                f" but {', '.join(axes[bench.name])} in {base.path}"
+            )
+    if not _points(base) & _points(run):
+        raise InputError(f"{run.path}: measured nothing that {base.path} measured")
+
+
+def _points(run: NvbenchRun) -> set[tuple[str, ...]]:
+    return {key[1:] for key, _ in _rows("", run)}
+
+
+def _rows(label: str, run: NvbenchRun) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+    """The key of each row, and all its cells in the order of the table."""
+    for bench in run.benches:
+        for state in bench.states:
+            point = tuple(state.point[axis] for axis in bench.axes)
+            blob = None if state.samples is None else encode(state.samples)
+            cells = (run.ctk, run.cccl, run.gpu, label, None, state.center, state.bandwidth, blob)
+            yield (label, bench.name, *point), (*cells, *point)

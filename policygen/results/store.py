@@ -1,0 +1,171 @@
+"""Policygen's own store: which rows were chosen when, from which file, and what became of them."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+from pydantic import AwareDatetime
+
+from policygen.errors import InputError
+from policygen.model.base import Record
+from policygen.model.results import Decision, RunKey
+from policygen.results.store_schema import migrate, told, transaction
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+State = Literal["chosen", "planned", "applied", "verified", "undone"]
+PATIENCE = 30.0
+"""Seconds that a writer waits for another one."""
+
+
+class ChosenFrom(Record):
+    """A database as it was when it was read."""
+
+    path: str
+    sha256: str
+
+
+class ChosenRow(RunKey):
+    """One decision about one workload."""
+
+    chosen_at: AwareDatetime
+    sources: tuple[ChosenFrom, ...]
+    algorithm: str
+    workload: dict[str, str]
+    decision: Decision
+    variant: str | None
+    score: float | None
+    reason: str
+
+
+class Outcome(Record):
+    """What became of a choice, and when."""
+
+    state: State
+    at: AwareDatetime
+
+
+class StoredChoice(ChosenRow):
+    """A decision as the store has it; `outcomes` grows, nothing else changes."""
+
+    id: int
+    outcomes: tuple[Outcome, ...]
+
+
+class Store:
+    """An open `policygen.db`; several processes may have it open."""
+
+    def __init__(self, path: Path, database: "Database") -> None:
+        self.path = path
+        self._database = database
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Opens the store, makes it where there is none, and brings an old one up to date."""
+        from sqlite_utils import Database
+
+        with told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # No isolation level: each write says where its transaction begins.
+            connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        try:
+            with told(path):
+                connection.execute("PRAGMA foreign_keys = ON")
+                migrate(path, connection)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(path, Database(connection, execute_plugins=False))
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._database.conn.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def record(self, rows: Sequence[ChosenRow]) -> tuple[int, ...]:
+        """Stores decisions, all or none; returns their numbers."""
+        with self._writing() as connection:
+            return tuple(_record(connection, row) for row in rows)
+
+    def outcome(self, ids: Sequence[int], state: State, when: datetime) -> None:
+        """Adds what became of choices, to all or none of them."""
+        if state not in get_args(State):
+            raise InputError(f"{state!r} is no state: {', '.join(get_args(State))}")
+        with self._writing() as connection:
+            known = {row[0] for row in connection.execute("SELECT id FROM choices")}
+            if unknown := sorted(set(ids) - known):
+                raise InputError(f"{self.path}: has no choice {', '.join(map(str, unknown))}")
+            for choice in ids:
+                _add_outcome(connection, choice, state, when)
+
+    def history(self, algorithm: str | None = None) -> tuple[StoredChoice, ...]:
+        """All decisions in the order they were stored, or those about one benchmark."""
+        query = "SELECT * FROM choices WHERE ?1 IS NULL OR algorithm = ?1 ORDER BY id"
+        with told(self.path), self._transaction("BEGIN"):
+            rows = list(self._database.query(query, [algorithm]))
+            sources = self._by_choice("SELECT choice, path, sha256 FROM sources ORDER BY rowid")
+            outcomes = self._by_choice("SELECT choice, state, at FROM outcomes ORDER BY id")
+            return tuple(
+                StoredChoice(
+                    **row | {"workload": json.loads(row["workload"])},
+                    sources=sources.get(row["id"], ()),
+                    outcomes=outcomes.get(row["id"], ()),
+                )
+                for row in rows
+            )
+
+    def _by_choice(self, query: str) -> dict[int, tuple[dict[str, Any], ...]]:
+        found: dict[int, tuple[dict[str, Any], ...]] = {}
+        for row in self._database.query(query):
+            choice = row.pop("choice")
+            found[choice] = (*found.get(choice, ()), row)
+        return found
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        # IMMEDIATE waits for another writer here, not half way.
+        with told(self.path), self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with transaction(self._database.conn, begin) as connection:
+            yield connection
+
+
+def _record(connection: sqlite3.Connection, row: ChosenRow) -> int:
+    names = ("algorithm", "gpu", "ctk", "cccl", "decision", "variant", "score", "reason")
+    cells = {name: getattr(row, name) for name in names}
+    cells["chosen_at"] = _stamp(row.chosen_at)
+    cells["workload"] = json.dumps(row.workload)
+    marks = ", ".join(f":{name}" for name in cells)
+    insert = f"INSERT INTO choices ({', '.join(cells)}) VALUES ({marks})"  # noqa: S608
+    number = connection.execute(insert, cells).lastrowid
+    assert number is not None
+    connection.executemany(
+        "INSERT INTO sources VALUES (?, ?, ?)",
+        [(number, source.path, source.sha256) for source in row.sources],
+    )
+    _add_outcome(connection, number, "chosen", row.chosen_at)
+    return number
+
+
+def _add_outcome(connection: sqlite3.Connection, choice: int, state: State, when: datetime) -> None:
+    connection.execute(
+        "INSERT INTO outcomes (choice, state, at) VALUES (?, ?, ?)", (choice, state, _stamp(when))
+    )
+
+
+def _stamp(when: datetime) -> str:
+    """UTC, as ISO 8601."""
+    return when.astimezone(UTC).isoformat()

@@ -1,0 +1,108 @@
+"""The store's tables, version by version."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from policygen.errors import InputError
+
+APPLICATION_ID = 0x70676462
+"""SQLite's mark of whose a file is: `pgdb`."""
+_REMEDY = "Move it away; policygen makes a new one."
+
+# Each brings a store from its place in this list to the next version; none is ever changed.
+MIGRATIONS = (
+    """
+    CREATE TABLE choices (
+        id INTEGER PRIMARY KEY,
+        chosen_at TEXT NOT NULL,
+        algorithm TEXT NOT NULL,
+        workload TEXT NOT NULL,
+        gpu TEXT NOT NULL,
+        ctk TEXT NOT NULL,
+        cccl TEXT NOT NULL,
+        decision TEXT NOT NULL,
+        variant TEXT,
+        score REAL,
+        reason TEXT NOT NULL
+    );
+    CREATE TABLE sources (
+        choice INTEGER NOT NULL REFERENCES choices(id),
+        path TEXT NOT NULL,
+        sha256 TEXT NOT NULL
+    );
+    CREATE TABLE outcomes (
+        id INTEGER PRIMARY KEY,
+        choice INTEGER NOT NULL REFERENCES choices(id),
+        state TEXT NOT NULL,
+        at TEXT NOT NULL
+    );
+    """,
+    """
+    CREATE INDEX sources_of ON sources(choice);
+    CREATE INDEX outcomes_of ON outcomes(choice);
+    CREATE INDEX choices_of ON choices(algorithm);
+    """,
+)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3.Connection]:
+    """All of the block or nothing."""
+    connection.execute(begin)
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turns failures into ours, with the file and what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise InputError(f"{path}: the store cannot be used: {error}") from error
+    except (sqlite3.Error, ValueError) as error:
+        words = str(error).partition("\n")[0]
+        raise InputError(f"{path}: the store is damaged: {words}", _REMEDY) from error
+    except OSError as error:
+        raise InputError(f"{path}: the store cannot be used: {error.strerror}") from error
+
+
+def migrate(path: Path, connection: sqlite3.Connection) -> None:
+    """Brings a store to the newest version; one that is there already is only checked."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
+        _check(path, connection)
+        return
+    with transaction(connection, "BEGIN IMMEDIATE"):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version:
+            _check(path, connection)
+        elif connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            raise InputError(f"{path}: a database of something else, no policygen store")
+        if version > len(MIGRATIONS):
+            raise InputError(
+                f"{path}: the store is of version {version}, this policygen knows"
+                f" {len(MIGRATIONS)}",
+                "Use the policygen that wrote it, or a newer one.",
+            )
+        for text in MIGRATIONS[version:]:
+            # executescript() would commit before it begins.
+            for statement in filter(str.strip, text.split(";")):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+def _check(path: Path, connection: sqlite3.Connection) -> None:
+    """Whether a file of a known version is ours and whole."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise InputError(f"{path}: a database of something else, no policygen store")
+    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise InputError(f"{path}: the store is damaged: {problem}", _REMEDY)

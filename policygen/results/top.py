@@ -1,0 +1,182 @@
+"""The ranking of all variants of all workloads, with verdicts and a choice for each."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from policygen.errors import InputError
+from policygen.model.results import (
+    Choice,
+    DataWarning,
+    DbTop,
+    PointRatio,
+    Rules,
+    ScoredVariant,
+    ScoredWorkload,
+)
+from policygen.results.alpha import distinct
+from policygen.results.case import Case, build_cases
+from policygen.results.choose import choose
+from policygen.results.confidence import SampleReader, judge
+from policygen.results.declared import DeclaredAxes
+from policygen.results.decoder import Decoder
+from policygen.results.labels import BASE
+from policygen.results.load import Rows, open_all, read_rows
+from policygen.results.score import Scores, score_case
+
+ANY = re.compile("")
+
+
+@dataclass
+class Warnings:
+    """Warnings of the same kind are told once, with their number."""
+
+    _found: dict[tuple[str, str | None, str], DataWarning] = field(default_factory=dict)
+
+    def add(self, warning: DataWarning) -> None:
+        """Adds one, or raises the count of its like."""
+        key = (warning.database, warning.table, warning.message)
+        before = self._found.get(key)
+        if before is not None:
+            warning = before.model_copy(update={"count": before.count + warning.count})
+        self._found[key] = warning
+
+    @property
+    def all(self) -> tuple[DataWarning, ...]:
+        """All of them, in the order in which they appeared."""
+        return tuple(self._found.values())
+
+
+@contextmanager
+def open_cases(
+    paths: Sequence[Path],
+    warnings: Warnings,
+    pattern: re.Pattern[str] = ANY,
+    axes: Mapping[str, frozenset[str]] | None = None,
+) -> Iterator[tuple[Case, ...]]:
+    """The cases of some databases; they stay open, as samples are read when asked for."""
+    with open_all(paths) as databases:
+        chosen = axes or {}
+        tables: list[Rows] = []
+        for database in databases:
+            if not database.tables:
+                message = "nothing was measured: every build failed"
+                warnings.add(DataWarning(database=str(database.path), table=None, message=message))
+            for table in database.tables:
+                if pattern.match(table.algorithm):
+                    tables += [read_rows(database, table, chosen, warnings.add)]
+        _check_axes(tables, chosen)
+        yield build_cases(tables, warnings.add)
+
+
+def rank(
+    paths: Sequence[Path],
+    *,
+    pattern: re.Pattern[str] = ANY,
+    axes: Mapping[str, frozenset[str]] | None = None,
+    top: int | None = None,
+    alpha: float = 1.0,
+    samples: bool = True,
+    rules: Rules | None = None,
+    current: str | None = None,
+    declared: DeclaredAxes | None = None,
+) -> DbTop:
+    """Scores of all workloads; samples are decoded for those that are shown or may be chosen."""
+    rules = rules or Rules()
+    warnings = Warnings()
+    workloads: list[ScoredWorkload] = []
+    with Decoder() as decoder:
+        if samples or alpha < 1:
+            decoder.start()
+        with open_cases(paths, warnings, pattern, axes) as cases:
+            for case in cases:
+                reader = SampleReader(case, decoder, warnings.add)
+                kept = case if alpha >= 1 else distinct(case, reader, alpha)
+                if kept is None:
+                    continue
+                scores = score_case(kept, declared or {})
+                judged = SampleReader(kept, decoder, warnings.add) if samples else None
+                variants = _variants(scores, top, rules, judged)
+                if alpha < 1:
+                    # Base never differs from itself.
+                    variants = [variant for variant in variants if variant.variant != BASE]
+                choice = choose(variants, rules, current) if samples else None
+                workloads.append(_workload(scores, variants[:top], choice))
+    return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
+
+
+def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) -> None:
+    known = {axis for rows in tables for axis in rows.table.axes}
+    for axis in chosen:
+        if tables and axis not in known:
+            raise InputError(
+                f"-a {axis}: there is no such axis", f"There are: {', '.join(sorted(known))}"
+            )
+
+
+def _variants(
+    scores: Scores, top: int | None, rules: Rules, reader: SampleReader | None
+) -> list[ScoredVariant]:
+    wanted = len(scores.index) if top is None else max(top, rules.candidates + 1)
+    return [_variant(scores, rank, rules, reader) for rank in range(min(wanted, len(scores.index)))]
+
+
+def _variant(
+    scores: Scores, position: int, rules: Rules, reader: SampleReader | None
+) -> ScoredVariant:
+    index = int(scores.index[position])
+    name = scores.case.variants[index]
+    plain = ScoredVariant(
+        variant=name,
+        score=float(scores.score[position]),
+        min=float(scores.minimum[position]),
+        mean=float(scores.mean[position]),
+        max=float(scores.maximum[position]),
+        worst=None if name == BASE else _worst(scores, index),
+    )
+    if reader is None or name == BASE:
+        return plain
+    found = judge(scores, index, rules, reader)
+    return plain.model_copy(
+        update={
+            "interval": found.interval,
+            "verdict": found.verdict,
+            "worst": found.worst,
+            "slower": found.slower,
+            "loss": found.loss,
+        }
+    )
+
+
+def _worst(scores: Scores, variant: int) -> PointRatio:
+    part = min(range(len(scores.ratios)), key=lambda i: float(scores.ratios[i][variant].min()))
+    column = int(scores.ratios[part][variant].argmin())
+    table = scores.case.parts[part].table
+    return PointRatio(
+        subbench=table.subbench,
+        point=dict(zip(table.rt_axes, scores.case.parts[part].points[column], strict=True)),
+        weight=float(scores.weights[part][column]),
+        ratio=float(scores.ratios[part][variant, column]),
+    )
+
+
+def _workload(
+    scores: Scores, variants: list[ScoredVariant], choice: Choice | None
+) -> ScoredWorkload:
+    case = scores.case
+    return ScoredWorkload(
+        gpu=case.key.gpu,
+        ctk=case.key.ctk,
+        cccl=case.key.cccl,
+        algorithm=case.algorithm,
+        workload=dict(case.workload),
+        databases=case.files,
+        approximate=scores.approximate,
+        runtime_workloads=sum(len(part.points) for part in case.parts),
+        complete=len(scores.index),
+        incomplete=scores.incomplete,
+        variants=tuple(variants),
+        choice=choice,
+    )

@@ -1,0 +1,35 @@
+from policygen.model.results import MergeConflict, MergedTable, MergeReport
+from policygen.report.db_merge import merge_lines
+
+
+def report(conflicts=0, unlisted=0, **counts):
+    conflict = MergeConflict(
+        path="b.db", table="t", what="ipt_1 with T{ct}=I8", kept="1.0", refused="2.0"
+    )
+    return MergeReport(
+        out="all.db",
+        databases=("a.db", "b.db"),
+        tables=(MergedTable(table="t", rows=1, **counts),),
+        conflicts=(conflict,) * conflicts,
+        unlisted=unlisted,
+    )
+
+
+def test_a_merge_counts_its_rows():
+    assert list(merge_lines(report(), verbose=False, quiet=False)) == [
+        "t: 1 row",
+        "2 databases merged into all.db",
+    ]
+    lines = list(merge_lines(report(duplicates=2, unusable=1), verbose=False, quiet=False))
+    assert lines[0] == "t: 1 row (2 duplicate, 1 unusable)"
+
+
+def test_conflicts_are_told_and_a_cut_list_says_how_much():
+    lines = list(merge_lines(report(conflicts=12, unlisted=3), verbose=False, quiet=True))
+    assert lines[:2] == [
+        "conflict in t: ipt_1 with T{ct}=I8",
+        "  kept 1.0, refused 2.0 of b.db",
+    ]
+    assert len(lines) == 21
+    assert lines[-1] == "and 5 more conflicts"
+    assert len(list(merge_lines(report(conflicts=12), verbose=True, quiet=True))) == 24

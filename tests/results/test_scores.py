@@ -1,0 +1,242 @@
+import math
+
+import pytest
+
+from policygen.errors import InputError
+from policygen.model.bench import ParameterRange
+from policygen.results.coverage import cover
+from policygen.results.info import algorithm_of, describe
+from policygen.results.labels import distance, fits, parse_label
+from policygen.results.load import expand
+from policygen.results.top import rank
+from policygen.results.weights import importance
+from tests.results.build import ALGORITHM, IO, Builder, simple
+
+
+def variants(path, **options):
+    (workload,) = rank([path], **options).workloads
+    return {v.variant: v for v in workload.variants}
+
+
+def test_the_weight_of_large_inputs_comes_close_to_one():
+    assert importance(0, 4) == pytest.approx(0.6)
+    assert [importance(i, 4) for i in range(4)] == sorted(importance(i, 4) for i in range(4))
+    assert importance(4, 4) == pytest.approx(0.999)
+
+
+def test_the_score_is_the_weighted_speedup(tmp_path):
+    path = simple(tmp_path / "db", base={"16": 2.0, "20": 4.0}, ipt_1={"16": 1.0, "20": 4.0})
+    found = variants(path)["ipt_1"]
+    first, second = importance(0, 2), importance(1, 2)
+    assert found.score == pytest.approx((2 * first + second) / (first + second), abs=1e-12)
+    assert (found.min, found.mean, found.max) == (1.0, 1.5, 2.0)
+    assert variants(path)["base"].score == pytest.approx(1.0)
+
+
+def test_declared_axes_give_the_weights_of_the_full_run(tmp_path):
+    """A run of the two largest sizes alone must not count the first of them as the smallest."""
+    path = simple(tmp_path / "db", base={"24": 2.0, "28": 4.0}, ipt_1={"24": 1.0, "28": 4.0})
+    declared = {(ALGORITHM, "base", IO): ("16", "20", "24", "28")}
+    (approximate,) = rank([path]).workloads
+    (exact,) = rank([path], declared=declared).workloads
+    assert (approximate.approximate, exact.approximate) == (True, False)
+    third, fourth = importance(2, 4), importance(3, 4)
+    assert exact.variants[0].score == pytest.approx((2 * third + fourth) / (third + fourth))
+    assert exact.variants[0].score < approximate.variants[0].score + 1
+
+
+def test_declared_axes_that_lack_a_measured_value_are_not_believed(tmp_path):
+    path = simple(tmp_path / "db", base={"24": 2.0}, ipt_1={"24": 1.0})
+    (found,) = rank([path], declared={(ALGORITHM, "base", IO): ("16",)}).workloads
+    assert found.approximate
+
+
+def test_values_that_are_no_numbers_keep_the_order_of_their_appearance(tmp_path):
+    path = simple(
+        tmp_path / "db", base={"small": 2.0, "big": 2.0}, ipt_1={"big": 1.0, "small": 2.0}
+    )
+    found = variants(path)["ipt_1"]
+    first, second = importance(0, 2), importance(1, 2)
+    assert found.score == pytest.approx((first + 2 * second) / (first + second))
+
+
+def test_only_variants_measured_everywhere_count(tmp_path):
+    path = simple(
+        tmp_path / "db",
+        base={"16": 2.0, "20": 4.0},
+        ipt_1={"16": 1.0},
+        ipt_2={"16": 1.0, "20": math.inf},
+        ipt_3={"16": 1.0, "20": -1.0},
+        ipt_4={"16": 1.0, "20": None},
+        ipt_5={"16": 1.0, "20": "fast"},
+        ipt_6={"16": 1, "20": 4},
+        ipt_7={"16": 1.0, "20": 4.0, "24": 1.0},
+    )
+    document = rank([path])
+    (workload,) = document.workloads
+    assert {v.variant for v in workload.variants} == {"base", "ipt_6", "ipt_7"}
+    assert (workload.incomplete, workload.runtime_workloads) == (5, 2)
+    assert [str(w) for w in document.warnings if "center" in w.message] == [
+        f"{path}: {ALGORITHM}.base: rows whose center is no positive number are left out (4)"
+    ]
+
+
+def test_nan_is_no_center(tmp_path):
+    """SQLite stores NaN as NULL."""
+    path = simple(tmp_path / "db", base={"16": 2.0}, ipt_1={"16": math.nan})
+    assert list(variants(path)) == ["base"]
+
+
+def test_base_and_variant_of_different_gpus_and_versions_are_never_compared(tmp_path):
+    path = tmp_path / "db"
+    built = Builder(path).table()
+    built.row("base", 2.0, "I32", "16").row("ipt_1", 1.0, "I32", "16")
+    built.row("base", 9.0, "I32", "16", cccl="v3.1").row("ipt_1", 3.0, "I32", "16", cccl="v3.1")
+    built.row("ipt_1", 1.0, "I32", "16", gpu="Other (1, 2, eccon)")
+    document = rank([path])
+    assert [(w.gpu, w.cccl, w.variants[0].score) for w in document.workloads] == [
+        ("G (1, 2, eccon)", "v3.0", pytest.approx(2.0)),
+        ("G (1, 2, eccon)", "v3.1", pytest.approx(3.0)),
+    ]
+    assert [w.message for w in document.warnings] == [
+        f"{ALGORITHM}[T{{ct}}=I32] on Other (1, 2, eccon), ctk 13.0, cccl v3.0:"
+        " base was not measured, nothing can be compared"
+    ]
+
+
+def test_sub_benchmarks_are_scored_together(tmp_path):
+    path = tmp_path / "db"
+    built = Builder(path).table().table("other", axes=("T{ct}", "Seg"))
+    for variant, one, two in (("base", 2.0, 2.0), ("ipt_1", 1.0, 2.0), ("ipt_2", 1.0, None)):
+        built.row(variant, one, "I32", "16")
+        if two:
+            built.row(variant, two, "I32", "4", bench="other")
+            built.row(variant, two, "I32", "8", bench="other")
+    (workload,) = rank([path]).workloads
+    found = {v.variant: v for v in workload.variants}
+    assert set(found) == {"base", "ipt_1"}
+    weight = importance(0, 1)
+    assert found["ipt_1"].score == pytest.approx((2 * weight + 2) / (weight + 2))
+    assert found["ipt_1"].mean == pytest.approx((2 + 1) / 2)
+
+
+def test_databases_are_pooled_only_where_no_row_stands_in_two(tmp_path):
+    one = simple(tmp_path / "1", base={"16": 2.0}, ipt_1={"16": 1.0})
+    two = simple(tmp_path / "2", ipt_2={"16": 0.5})
+    three = simple(tmp_path / "3", base={"16": 3.0}, ipt_1={"16": 1.0})
+    (pooled,) = rank([one, two]).workloads
+    assert pooled.database == f"{one} + {two}"
+    assert [v.variant for v in pooled.variants] == ["ipt_2", "ipt_1", "base"]
+    apart = rank([one, three]).workloads
+    assert [(w.database, w.variants[0].score) for w in apart] == [
+        (str(one), pytest.approx(2.0)),
+        (str(three), pytest.approx(3.0)),
+    ]
+
+
+def test_an_axis_can_be_narrowed_and_an_unknown_one_is_told(tmp_path):
+    path = simple(tmp_path / "db", base={"16": 2.0, "20": 4.0}, ipt_1={"16": 1.0, "20": 4.0})
+    assert variants(path, axes={IO: frozenset(["16"])})["ipt_1"].score == pytest.approx(2.0)
+    with pytest.raises(InputError, match=r"-a Size: there is no such axis\n  There are: Elements"):
+        rank([path], axes={"Size": frozenset(["1"])})
+
+
+@pytest.mark.parametrize(
+    ("label", "values"),
+    [
+        ("ipt_19.tpb_512", {"ipt": 19, "tpb": 512}),
+        ("lbs_-2.bif_-16", {"lbs": -2, "bif": -16}),
+        ("a_b_3", {"a_b": 3}),
+        ("base", None),
+        ("ipt_x", None),
+        ("", None),
+    ],
+)
+def test_a_label_gives_its_parameters(label, values):
+    assert parse_label(label) == values
+
+
+def space(**ranges):
+    return [
+        ParameterRange(macro=n, label=n, start=a, end=b, step=c) for n, (a, b, c) in ranges.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("label", "inside"),
+    [("ipt_8.tpb_64", True), ("ipt_9.tpb_64", False), ("ipt_8", False), ("base", False)],
+)
+def test_a_variant_fits_its_search_space_or_not(label, inside):
+    assert fits(label, space(ipt=(8, 24, 8), tpb=(64, 128, 64))) is inside
+
+
+def test_coverage_counts_complete_variants_and_base_is_none(tmp_path):
+    path = simple(
+        tmp_path / "db",
+        base={"16": 2.0, "20": 2.0},
+        ipt_8={"16": 1.0, "20": 1.0},
+        ipt_16={"16": 1.0},
+        ipt_99={"16": 1.0, "20": 1.0},
+    )
+    document = cover([path], {ALGORITHM: space(ipt=(8, 24, 8))})
+    (found,) = document.workloads
+    assert (found.covered, found.variants, found.share) == (1, 3, pytest.approx(1 / 3))
+    assert "variants such as ipt_99 do not fit the search space" in str(document.warnings[0])
+    (unknown,) = cover([path], {}).workloads
+    assert (unknown.covered, unknown.variants, unknown.share) == (2, None, None)
+
+
+def test_info_tells_what_there_is(tmp_path):
+    path = simple(tmp_path / "db", base={"16": 2.0, "20": 0.0}, ipt_8={"16": 1.0})
+    log = "(ctk TEXT, cccl TEXT, bench TEXT, code TEXT, elapsed REAL)"
+    built = Builder(path)
+    built.execute(f"CREATE TABLE builds {log}").execute(f"CREATE TABLE runs {log}")
+    built.execute(
+        "INSERT INTO builds VALUES ('13', 'v', ?, ?, ?)",
+        (f"{ALGORITHM}.base", "0", 10.0),
+        (f"{ALGORITHM}.ipt_8.tpb_2", "2", 5.0),
+        (f"{ALGORITHM}.ipt_9.tpb_2", "2", 5.0),
+    )
+    (found,) = describe([path]).databases
+    (table,) = found.tables
+    assert (table.rows, table.unusable, table.variants, table.declared) == (3, 1, 1, False)
+    assert table.axes == {IO: ("16",)}
+    assert table.workloads == ({"T{ct}": "I32"},)
+    assert [(f.kind, f.algorithm, f.code, f.count) for f in found.failures] == [
+        ("build", ALGORITHM, "2", 2)
+    ]
+    assert (found.build_seconds, found.run_seconds) == (20.0, None)
+    assert len(found.sha256) == 64
+
+
+@pytest.mark.parametrize(
+    ("bench", "algorithm"),
+    [
+        ("cub.bench.reduce.sum.base", "cub.bench.reduce.sum"),
+        ("cub.bench.reduce.sum.ipt_8.tpb_2", "cub.bench.reduce.sum"),
+        ("cub.bench.reduce.by_key", "cub.bench.reduce.by_key"),
+        ("base", "base"),
+    ],
+)
+def test_a_log_names_the_algorithm_and_the_variant_in_one(bench, algorithm):
+    assert algorithm_of(bench) == algorithm
+
+
+def test_files_are_taken_once_and_globs_are_expanded(tmp_path, monkeypatch):
+    for name in ("b.db", "a.db"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert [p.name for p in expand(["*.db", "a.db", "./b.db"])] == ["a.db", "b.db"]
+    (tmp_path / "odd[1].db").touch()
+    assert [p.name for p in expand(["odd[1].db"])] == ["odd[1].db"]
+    with pytest.raises(InputError, match=r"no file matches '\*\.sqlite'"):
+        expand(["*.sqlite"])
+    with pytest.raises(InputError, match="is a folder\n  Name the databases: "):
+        expand([str(tmp_path)])
+
+
+def test_the_distance_of_variants_is_the_sum_of_relative_changes():
+    assert distance("ipt_10.tpb_512", "ipt_10.tpb_512") == 0
+    assert distance("ipt_10.tpb_256", "ipt_10.tpb_512") == pytest.approx(0.5)
+    assert distance("ipt_10", "ipt_10.tpb_512") == 1
+    assert distance("base", "ipt_10") == math.inf
