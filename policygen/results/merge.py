@@ -16,6 +16,7 @@ from policygen.results.database import (
     open_database,
     quote,
 )
+from policygen.results.labels import BASE
 from policygen.results.writing import create_log, create_results, declare, new_database, told
 
 BATCH = 2_000
@@ -39,6 +40,9 @@ class _Progress:
 
     def disagree(self, conflict: MergeConflict) -> None:
         self.counts.setdefault(conflict.table, Counter())["conflicts"] += 1
+        self.list_conflict(conflict)
+
+    def list_conflict(self, conflict: MergeConflict) -> None:
         if len(self.conflicts) < LISTED:
             self.conflicts.append(conflict)
         else:
@@ -131,16 +135,50 @@ def _add_table(progress: _Progress, database: Database, table: ResultTable) -> N
         name = create_results(progress.connection, table.algorithm, table.subbench, axes)
     insert, look = _statements(name, axes)
     counts = progress.counts.setdefault(table.name, Counter())
+    foreign = _other_runs(progress, database, table, axes, look)
     for batch in _batches(database, table, axes):
         with told(progress.out):
             for cells in batch:
                 if None in cells[:4]:
                     counts["unusable"] += 1
+                elif _workload(cells, axes) in foreign:
+                    counts["conflicts"] += 1
                 elif progress.connection.execute(insert, cells).rowcount:
                     counts["rows"] += 1
                 else:
                     (kept,) = progress.connection.execute(look, cells).fetchone()
                     _compare(progress, database, table, axes, cells, kept)
+
+
+def _workload(cells: Cells, axes: Sequence[str]) -> Cells:
+    """What base and variants have in common."""
+    return (*cells[:3], *(v for axis, v in zip(axes, cells[8:], strict=True) if "{ct}" in axis))
+
+
+def _other_runs(
+    progress: _Progress, database: Database, table: ResultTable, axes: Sequence[str], look: str
+) -> set[Cells]:
+    """Workloads whose base an earlier file measured too: variants belong to their own base."""
+    foreign: dict[Cells, None] = {}
+    for batch in _batches(database, table, axes, where=f" WHERE variant = '{BASE}'"):
+        for cells in batch:
+            with told(progress.out):
+                row = progress.connection.execute(look, cells).fetchone()
+            if row is not None and row[0] != cells[5]:
+                foreign.setdefault(_workload(cells, axes))
+    ct_axes = [axis for axis in axes if "{ct}" in axis]
+    for ctk, cccl, gpu, *values in foreign:
+        point = " ".join(f"{axis}={value}" for axis, value in zip(ct_axes, values, strict=True))
+        progress.list_conflict(
+            MergeConflict(
+                path=str(database.path),
+                table=table.name,
+                what=f"base: {point} on {gpu}, {ctk}, {cccl}",
+                kept="another run",
+                refused="all rows of this workload",
+            )
+        )
+    return set(foreign)
 
 
 def _statements(name: str, axes: Sequence[str]) -> tuple[str, str]:
@@ -159,10 +197,12 @@ def _statements(name: str, axes: Sequence[str]) -> tuple[str, str]:
     )
 
 
-def _batches(database: Database, table: ResultTable, axes: Sequence[str]) -> Iterator[list[Cells]]:
+def _batches(
+    database: Database, table: ResultTable, axes: Sequence[str], where: str = ""
+) -> Iterator[list[Cells]]:
     wanted = ["ctk", table.version, "gpu", "variant", "elapsed", "center", "bw", "samples", *axes]
     cells = [quote(name) if name in table.columns else "NULL" for name in wanted]
-    query = f"SELECT {', '.join(cells)} FROM {table.quoted}"  # noqa: S608
+    query = f"SELECT {', '.join(cells)} FROM {table.quoted}{where}"  # noqa: S608
     cursor = database.connection.execute(query)
     while batch := cursor.fetchmany(BATCH):
         yield batch

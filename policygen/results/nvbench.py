@@ -158,7 +158,10 @@ def _samenumber(left: str, right: str) -> bool:
 
 
 def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], out: Path) -> None:
-    """Writes runs as a database that CCCL's search might have written, with the declared axes."""
+    """Writes runs as a database that CCCL's search might have written.
+
+    Of runtime axes, NVBench names the values that were asked for: those are not the declared ones.
+    """
     for label, run in variants:
         if label == "base":
             raise InputError(f"{run.path}: the variant is called 'base'", "Give it another label.")
@@ -172,6 +175,8 @@ def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], ou
     declared: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for run in (base, *(run for _, run in variants)):
         for axis, values in run.declared.items():
+            if "{ct}" not in axis[2]:
+                continue
             declared[axis] = tuple(dict.fromkeys((*declared.get(axis, ()), *values)))
     with new_database(out) as connection:
         for bench in base.benches:

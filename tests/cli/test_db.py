@@ -129,7 +129,8 @@ def test_merging_reports_conflicts_and_touches_no_source(demo, capsys, tmp_path)
     other = shutil.copy(demo, tmp_path / "other.db")
     with sqlite3.connect(other) as db:
         table = '"cub.bench.radix_sort.keys.base"'
-        db.execute(f"UPDATE {table} SET center = center * 2 WHERE rowid = 1")
+        last = f"SELECT MAX(rowid) FROM {table} WHERE variant != 'base'"
+        db.execute(f"UPDATE {table} SET center = center * 2 WHERE rowid = ({last})")
     db.close()
     before = demo.read_bytes(), other.read_bytes()
     status, out, _ = run(capsys, "merge", demo, other, "-o", "all.db")

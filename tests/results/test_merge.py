@@ -12,6 +12,7 @@ from policygen.results.database import open_database
 from policygen.results.export import export
 from policygen.results.fpzip_header import count_samples
 from policygen.results.merge import merge
+from tests.results.build import Builder, simple
 from tests.results.real import REAL, needs_real
 
 NAME = "cub.bench.radix_sort.keys.base"
@@ -115,11 +116,35 @@ def test_of_two_centers_the_first_files_counts_and_both_are_told(tmp_path, pair)
 
 def test_a_long_list_of_conflicts_is_cut_and_says_so(tmp_path, pair, monkeypatch):
     monkeypatch.setattr(merging, "LISTED", 3)
-    change(pair[1], f"UPDATE {TABLE} SET gpu = 'Pretend GPU 1 (5120, 80, eccon)', center = 1")
+    change(pair[1], f"UPDATE {TABLE} SET gpu = 'Pretend GPU 1 (5120, 80, eccon)'")
+    change(pair[1], f"UPDATE {TABLE} SET center = (SELECT 1) WHERE variant != 'base'")
+    copy_base(*pair)
     report = merge(pair, tmp_path / "m.db")
     assert len(report.conflicts) == 3
-    assert report.unlisted == 37
-    assert counts(report)[NAME] == (40, 0, 40, 0)
+    assert report.unlisted == 29
+    assert counts(report)[NAME] == (40, 8, 32, 0)
+
+
+def copy_base(source, target):
+    """Gives the second file the base of the first."""
+    rows = query(source, f"SELECT center, rowid FROM {TABLE} WHERE variant = 'base'")
+    with closing(sqlite3.connect(target)) as db:
+        db.executemany(f"UPDATE {TABLE} SET center = ? WHERE rowid = ?", rows)
+        db.commit()
+
+
+def test_variants_stay_with_the_base_that_they_were_measured_with(tmp_path):
+    """Else a variant of one run would be compared with the base of another."""
+    one = simple(tmp_path / "a.db", base={"16": 2.0}, ipt_1={"16": 1.0})
+    two = simple(tmp_path / "b.db", base={"16": 3.0}, ipt_2={"16": 1.0})
+    Builder(two).row("base", 5.0, "I64", "16").row("ipt_2", 4.0, "I64", "16")
+    report = merge([one, two], tmp_path / "m.db")
+    (conflict,) = report.conflicts
+    assert conflict.what == "base: T{ct}=I32 on G (1, 2, eccon), 13.0, v3.0"
+    assert (conflict.kept, conflict.refused) == ("another run", "all rows of this workload")
+    assert counts(report) == {"cub.bench.demo.base": (4, 0, 2, 0)}
+    rows = query(tmp_path / "m.db", 'SELECT variant, center FROM "cub.bench.demo.base"')
+    assert rows == [("base", 2.0), ("ipt_1", 1.0), ("base", 5.0), ("ipt_2", 4.0)]
 
 
 def test_cccl_2_2_joins_the_others_and_what_it_lacks_stays_empty(tmp_path, pair):

@@ -288,7 +288,10 @@ def test_a_pair_becomes_a_database_like_any_other(pair, tmp_path):
     assert found[1][7] is None
     with open_database(out) as database:
         assert database.layout == "cccl"
-        assert database.declared == pair[0].declared
+        # Of runtime axes, NVBench names the values that were asked for.
+        assert database.declared == {
+            key: values for key, values in pair[0].declared.items() if "{ct}" in key[2]
+        }
 
 
 def changed(pair, folder, **changes):
