@@ -22,8 +22,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def db() -> None:
     """Reads tuning databases, scores variants, chooses among them.
 
-    DB is a cccl_meta_bench.db of any CCCL, a glob of them, or NVBench's JSON results; what a file
-    is, is told by its content. Databases are opened for reading only.
+    DB is a cccl_meta_bench.db of any CCCL, or a glob of them; top, choose, coverage and plot take
+    NVBench's JSON results too. What a file is, is told by its content. Databases are opened for
+    reading only.
     """
 
 
@@ -59,6 +60,11 @@ def ranking(command: Command) -> Command:
             "--prefer-simple",
             is_flag=True,
             help="Among those too close to call, the one closest to --current.",
+        ),
+        click.option(
+            "--without-samples",
+            is_flag=True,
+            help="Choose also where no samples tell how sure a score is.",
         ),
         click.option("--confidence", type=float, help="Of intervals.  [default: 0.95]"),
         click.option("--worst", type=float, help="Least ratio of any runtime workload.  [0.95]"),
@@ -144,6 +150,8 @@ def coverage(
 
     with open_inputs(files, benches, base) as given:
         document = cover(given.databases, given.spaces, parse_regex(regex), parse_axes(axes))
+    if not document.workloads and not document.warnings:
+        raise _nothing_matches()
     if as_json:
         click.echo(document.to_json())
     else:
@@ -172,6 +180,8 @@ def info(
     if axes:
         raise InputError("db info takes no -a", "It shows all axes with their values.")
     document = describe(expand(files), parse_regex(regex))
+    if regex and not any(database.tables for database in document.databases):
+        raise _nothing_matches()
     if as_json:
         click.echo(document.to_json())
     else:
@@ -199,11 +209,13 @@ def _rank(
     alpha: float,
     current: str | None,
     prefer_simple: bool,
+    without_samples: bool,
     least_score: float | None,
     worst: float | None,
     confidence: float | None,
 ) -> "DbTop":
     from policygen.cli.inputs import open_inputs
+    from policygen.results.labels import parse_label
     from policygen.results.top import rank
 
     wanted = {
@@ -211,10 +223,13 @@ def _rank(
         "worst_allowed": worst,
         "confidence": confidence,
         "prefer_simple": prefer_simple or None,
+        "without_samples": without_samples or None,
     }
     rules = _rules({name: value for name, value in wanted.items() if value is not None})
     if rules.prefer_simple and current is None:
         raise InputError("--prefer-simple needs --current", "Give the label of the present values.")
+    if current is not None and parse_label(current) is None:
+        raise InputError(f"--current {current!r} is no variant label", "Such as: ipt_19.tpb_512")
     with open_inputs(files, benches, base) as given:
         document = rank(
             given.databases,
@@ -229,8 +244,12 @@ def _rank(
         named = tuple(given.named(workload) for workload in document.workloads)
         document = document.model_copy(update={"workloads": named})
     if not document.workloads and not document.warnings:
-        raise InputError("nothing matches", "See what there is: policygen db info DB...")
+        raise _nothing_matches()
     return document
+
+
+def _nothing_matches() -> InputError:
+    return InputError("nothing matches", "See what there is: policygen db info DB...")
 
 
 def _record(path: Path, document: "DbTop") -> None:

@@ -91,6 +91,9 @@ def plot(
     from policygen.results.score import score_case
     from policygen.results.top import Warnings, open_cases
 
+    for name in (*files, *benches, *((base,) if base else ())):
+        if Path(name).resolve() == Path(out).resolve():
+            raise InputError(f"{out}: is one of the inputs", "Name another file.")
     warnings = Warnings()
     pattern, chosen = parse_regex(regex), parse_axes(axes)
     with (

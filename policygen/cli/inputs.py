@@ -43,10 +43,14 @@ def open_inputs(
         try:
             if is_database(path):
                 databases.append(path)
-            elif is_nvbench(path.read_bytes()):
+            elif is_nvbench(data := path.read_bytes()):
                 runs.append(path)
-            else:
+            elif data and b"\0" not in data:
                 others.append(path)
+            else:
+                raise InputError(
+                    f"{path}: not an SQLite database", "Expected a cccl_meta_bench.db."
+                )
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     spaces, declared = _benchmarks([*others, *map(Path, benches)])
@@ -90,7 +94,7 @@ def _nvbench(runs: Sequence[Path], base: str | None, folder: Path) -> tuple[Path
     read = [(path, read_nvbench(path)) for path in runs]
     if base is not None:
         chosen = read_nvbench(Path(base))
-        read = [(path, run) for path, run in read if run.path != chosen.path]
+        read = [(p, run) for p, run in read if p.resolve() != chosen.path.resolve()]
     else:
         bases = [run for _, run in read if run.is_base]
         if len(bases) != 1:

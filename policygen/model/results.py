@@ -112,6 +112,8 @@ class Rules(Record):
     point_noise: float = Field(default=0.04, ge=0)
     """Centers of single runtime workloads differ by as much between two runs."""
     prefer_simple: bool = False
+    without_samples: bool = False
+    """Whether a variant may be chosen although no samples tell how sure its score is."""
     candidates: int = Field(default=5, ge=1)
     """How many of the best are told with a reason."""
 

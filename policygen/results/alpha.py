@@ -1,10 +1,12 @@
 """CCCL's `--alpha`: only runtime workloads where samples differ from base's count."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from policygen.results.case import Case, Part
 from policygen.results.confidence import SampleReader
-from policygen.results.load import Floats
+from policygen.results.load import Floats, Integers
 from policygen.results.mannwhitney import p_value
 
 Flags = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
@@ -12,19 +14,20 @@ Flags = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
 
 def distinct(case: Case, reader: SampleReader, alpha: float) -> Case | None:
     """A variant stays when it differs from base wherever any variant does; none when none does."""
-    differs = [_differences(part, reader, alpha, len(case.variants)) for part in case.parts]
+    complete = np.all([~np.isnan(part.centers).any(axis=1) for part in case.parts], axis=0)
+    differs = [_differences(part, reader, alpha, np.flatnonzero(complete)) for part in case.parts]
     parts = tuple(
         _only(part, flags) for part, flags in zip(case.parts, differs, strict=True) if flags.any()
     )
     if not parts:
         return None
-    return Case(case.algorithm, case.key, case.workload, case.databases, case.variants, parts)
+    return replace(case, parts=parts)
 
 
-def _differences(part: Part, reader: SampleReader, alpha: float, variants: int) -> Flags:
-    found = np.zeros((variants, len(part.points)), np.bool_)
+def _differences(part: Part, reader: SampleReader, alpha: float, variants: Integers) -> Flags:
+    found: Flags = np.zeros((len(part.centers), len(part.points)), np.bool_)
     base = reader.base(part)
-    for variant in range(1, variants):
+    for variant in variants[variants > 0]:
         for column, samples in enumerate(reader.read(part, variant)):
             reference = base[column]
             if samples is not None and reference is not None:

@@ -38,6 +38,8 @@ class Case:
     variants: tuple[str, ...]
     """`base` first, then all others in the order of their appearance."""
     parts: tuple[Part, ...]
+    without_base: tuple[str, ...] = ()
+    """Tables where variants were measured, but base was not: they do not count."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -74,10 +76,10 @@ def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
     for key in sorted(found, key=_natural):
         for slices in _comparable(found[key]):
             case = _case(key, slices)
-            if case is None:
-                _warn_of_missing_base(key, slices, warn)
-            else:
+            if case is not None:
                 cases.append(case)
+            lost = [s for s in slices if case is None or s.rows.table.name in case.without_base]
+            _warn_of_missing_base(key, lost, warn)
     return tuple(cases)
 
 
@@ -85,7 +87,7 @@ def _natural(key: _CaseKey) -> tuple[object, ...]:
     """I8 comes before I16."""
     algorithm, gpu, ctk, cccl, workload = key
     values = [part for _, value in workload for part in re.split(r"(\d+)", value)]
-    numbers = [(0, int(v), "") if v.isdigit() else (1, 0, v) for v in values]
+    numbers = [(0, int(v), "") if v.isdecimal() else (1, 0, v) for v in values]
     return algorithm, numbers, gpu, ctk, cccl
 
 
@@ -105,8 +107,14 @@ def _slices(rows: Rows) -> Iterator[tuple[_CaseKey, _Slice]]:
 def _comparable(slices: list[_Slice]) -> Iterator[list[_Slice]]:
     """Databases are pooled only where no row stands in two of them."""
     by_file: dict[int, list[_Slice]] = {}
+    axes: dict[str, set[tuple[str, ...]]] = {}
     for part in slices:
         by_file.setdefault(id(part.rows.database), []).append(part)
+        axes.setdefault(part.rows.table.subbench, set()).add(part.rows.table.rt_axes)
+    if any(len(orders) > 1 for orders in axes.values()):
+        # Other axes, or the same ones in another order: another version of the benchmark.
+        yield from by_file.values()
+        return
     if len(by_file) > 1:
         seen: set[tuple[str, str, Point]] = set()
         total = 0
@@ -130,13 +138,13 @@ def _case(key: _CaseKey, slices: list[_Slice]) -> Case | None:
     by_table: dict[str, list[_Slice]] = {}
     for part in slices:
         by_table.setdefault(part.rows.table.subbench, []).append(part)
-    parts = tuple(
-        made for same in by_table.values() if (made := _part(same, names, databases)) is not None
-    )
+    made = {same[0].rows.table.name: _part(same, names, databases) for same in by_table.values()}
+    parts = tuple(part for part in made.values() if part is not None)
     if not parts:
         return None
     run = RunKey(gpu=gpu, ctk=ctk, cccl=cccl)
-    return Case(algorithm, run, dict(workload), databases, tuple(names), parts)
+    without = tuple(name for name, part in made.items() if part is None)
+    return Case(algorithm, run, dict(workload), databases, tuple(names), parts, without)
 
 
 def _part(

@@ -17,9 +17,10 @@ def choose(variants: Sequence[ScoredVariant], rules: Rules, current: str | None)
 
     `current` is the label of the values that the header has now, for `prefer_simple`.
     """
-    candidates = [v for v in variants if v.variant != BASE][: rules.candidates]
-    reasons = {v.variant: refusal(v, rules) for v in candidates}
-    eligible = [v for v in candidates if reasons[v.variant] is None]
+    ranked = [v for v in variants if v.variant != BASE]
+    reasons = {v.variant: refusal(v, rules) for v in ranked}
+    eligible = [v for v in ranked if reasons[v.variant] is None]
+    candidates = ranked[: rules.candidates]
     if not eligible:
         rejected = tuple(_rejected(v, reasons[v.variant] or "") for v in candidates)
         reason = f"no variant passes the rules; {_best(candidates, reasons)}"
@@ -27,7 +28,7 @@ def choose(variants: Sequence[ScoredVariant], rules: Rules, current: str | None)
     best = eligible[0]
     chosen, why = best, "best score"
     if rules.prefer_simple and current is not None:
-        equal = [v for v in eligible if _overlap(v, best)]
+        equal = [v for v in eligible if _overlap(v, best, rules.noise)]
         chosen = min(equal, key=lambda v: (distance(v.variant, current), -v.score))
         if chosen is not best:
             why = f"closest to {current} among those too close to {best.variant} to call"
@@ -52,7 +53,9 @@ def refusal(variant: ScoredVariant, rules: Rules) -> str | None:
     if variant.min < rules.worst_allowed:
         return f"{_worst(variant)}, under {rules.worst_allowed:g}"
     found = variant.interval
-    if found is not None and found.low <= 1:
+    if found is None:
+        return None if rules.without_samples else "no samples tell how sure its score is"
+    if found.low <= 1:
         return (
             f"the {rules.confidence:.0%} interval of its score,"
             f" {found.low:.4f} to {found.high:.4f}, does not lie above 1"
@@ -88,10 +91,10 @@ def _rejected(variant: ScoredVariant, reason: str) -> RejectedVariant:
     return RejectedVariant(variant=variant.variant, score=variant.score, reason=reason)
 
 
-def _overlap(one: ScoredVariant, other: ScoredVariant) -> bool:
-    """Whether two scores are too close to each other to call."""
+def _overlap(one: ScoredVariant, other: ScoredVariant, noise: float) -> bool:
+    """Whether two scores are too close to each other to call; two runs differ by `noise`."""
     low, high = (one.interval.low, one.interval.high) if one.interval else (one.score, one.score)
     other_low, other_high = (
         (other.interval.low, other.interval.high) if other.interval else (other.score, other.score)
     )
-    return low <= other_high and other_low <= high
+    return low <= other_high + noise and other_low <= high + noise

@@ -24,7 +24,8 @@ class Confidence:
     """What the samples of one variant say."""
 
     interval: Interval | None
-    verdict: Verdict
+    verdict: Verdict | None
+    """None where no samples tell how sure the score is."""
     worst: PointRatio
     slower: int
     loss: float | None
@@ -121,8 +122,7 @@ def judge(scores: Scores, variant: int, rules: Rules, reader: SampleReader) -> C
                 )
             )
     whole = None if total is None else interval(total, rules.confidence)
-    score = sum(point.weight * point.ratio for point in points)
-    return _conclude(score, whole, points, rules)
+    return _conclude(whole, points, rules)
 
 
 def _identity(case: Case) -> tuple[str, ...]:
@@ -130,25 +130,23 @@ def _identity(case: Case) -> tuple[str, ...]:
     return case.algorithm, *case.workload.values(), key.gpu, key.ctk, key.cccl
 
 
-def _conclude(
-    score: float, whole: Interval | None, points: list[PointRatio], rules: Rules
-) -> Confidence:
+def _conclude(whole: Interval | None, points: list[PointRatio], rules: Rules) -> Confidence:
     lost = [point for point in points if _high(point) < 1 - rules.point_noise]
-    low, high = (whole.low, whole.high) if whole else (score, score)
-    verdict: Verdict = "too close to call"
-    if lost and low > 1:
-        verdict = "mixed"  # real losses in sum with real gains; the noise of the sum says little
-    elif low > 1 + rules.noise:
-        verdict = "better"
-    elif high < 1 - rules.noise:
-        verdict = "worse"
     return Confidence(
         interval=whole,
-        verdict=verdict,
+        verdict=None if whole is None else _verdict(whole, rules, losses=bool(lost)),
         worst=min(points, key=lambda point: point.ratio),
         slower=len(lost),
         loss=max((1 - point.ratio for point in lost), default=None),
     )
+
+
+def _verdict(whole: Interval, rules: Rules, *, losses: bool) -> Verdict:
+    if losses and whole.low > 1:
+        return "mixed"  # real losses in sum with real gains; the noise of the sum says little
+    if whole.low > 1 + rules.noise:
+        return "better"
+    return "worse" if whole.high < 1 - rules.noise else "too close to call"
 
 
 def _high(point: PointRatio) -> float:

@@ -92,7 +92,20 @@ def _connect(path: Path) -> sqlite3.Connection:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     # `immutable` would be wrong while a search is still writing: it may read half a transaction.
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0)
+    # A database in WAL mode that nobody has open needs it: SQLite would put files beside it.
+    how = "mode=ro&immutable=1" if _is_idle_wal(path) else "mode=ro"
+    return sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=5.0)
+
+
+def _is_idle_wal(path: Path) -> bool:
+    with path.open("rb") as file:
+        versions = file.read(20)[18:20]  # how to write and read the file: 2 is WAL
+    return versions == b"\2\2" and not _beside(path, "-wal").exists()
+
+
+def _beside(path: Path, ending: str) -> Path:
+    path = path.resolve()
+    return path.with_name(path.name + ending)
 
 
 @contextmanager
@@ -106,6 +119,11 @@ def _told(path: Path) -> Iterator[None]:
             raise InputError(
                 f"{path}: another process holds the database: {error}",
                 "Wait until the search has written, or copy the file.",
+            ) from error
+        if (journal := _beside(path, "-journal")).exists():
+            raise InputError(
+                f"{path}: a search was interrupted while it wrote: {error}",
+                f"Copy it together with {journal.name}, and open the copy once with sqlite3.",
             ) from error
         raise InputError(
             f"{path}: SQLite cannot read this database: {error}",

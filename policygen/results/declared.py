@@ -24,14 +24,42 @@ def find_declared(
     others: Mapping[str, Sequence[str]],
 ) -> DeclaredAxes:
     """The declared values that any of the other tables holds."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    found: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for name, columns in sorted(others.items()):
         quoted = '"' + name.replace('"', '""') + '"'
         rows = connection.execute(f"SELECT * FROM {quoted} ORDER BY rowid").fetchall()  # noqa: S608
         roles = _roles(tables, columns, rows)
         if roles is not None:
-            _collect(found, tables, rows, roles)
-    return {key: tuple(dict.fromkeys(values)) for key, values in found.items()}
+            _merge(found, _by_version(tables, rows, roles))
+    return {key: values for key, values in found.items() if values}
+
+
+def _by_version(
+    tables: Sequence["ResultTable"], rows: Sequence[tuple[object, ...]], roles: "_Roles"
+) -> list[dict[tuple[str, str, str], list[str]]]:
+    """The declarations of each version of CCCL and the toolkit that the table names."""
+    groups: dict[tuple[object, ...], list[tuple[object, ...]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[i] for i in roles.versions), []).append(row)
+    found: list[dict[tuple[str, str, str], list[str]]] = []
+    for group in groups.values():
+        found.append({})
+        _collect(found[-1], tables, group, roles)
+    return found
+
+
+def _merge(
+    found: dict[tuple[str, str, str], tuple[str, ...]],
+    versions: list[dict[tuple[str, str, str], list[str]]],
+) -> None:
+    """Where versions declare different values, none is known: scores are then approximate."""
+    for declared in versions:
+        for key, values in declared.items():
+            once = tuple(dict.fromkeys(values))
+            found[key] = once if found.get(key, once) == once else ()
+
+
+_VERSION = re.compile(r"ctk|cccl|cub", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +71,7 @@ class _Roles:
     axis: int
     order: int | None
     value: int
+    versions: tuple[int, ...]
 
 
 def _roles(
@@ -65,13 +94,15 @@ def _roles(
     if benchmark is None or axis is None:
         return None
     subbench = take({t.subbench for t in tables})
+    versions = tuple(i for i in free if _VERSION.match(columns[i]))
+    free = [i for i in free if i not in versions]
     order = next((i for i in free if all(isinstance(v, int) for v in contents[i])), None)
     left = [i for i in free if i != order] or ([] if order is None else [order])
     named = [i for i in left if re.search("value|input", columns[i], re.IGNORECASE)]
     if not left:
         return None
     value = (named or left)[0]
-    return _Roles(benchmark, subbench, axis, None if value == order else order, value)
+    return _Roles(benchmark, subbench, axis, None if value == order else order, value, versions)
 
 
 def _names(axis: str) -> tuple[str, str]:

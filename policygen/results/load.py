@@ -82,6 +82,7 @@ def read_rows(
                 table=table.name,
                 message="rows whose center is no positive number are left out",
                 count=reader.unusable,
+                row=reader.first_unusable,
             )
         )
     return reader.rows(database, table)
@@ -119,11 +120,15 @@ class _Reader:
         self._centers = array("d")
         self._rowids = array("q")
         self.unusable = 0
+        self.first_unusable: int | None = None
 
     def read(self, cursor: Any) -> None:
         while batch := cursor.fetchmany(BATCH):
             usable = [row for row in batch if _is_center(row[5])]
-            self.unusable += len(batch) - len(usable)
+            if len(usable) < len(batch):
+                self.unusable += len(batch) - len(usable)
+                first = next(row[0] for row in batch if not _is_center(row[5]))
+                self.first_unusable = self.first_unusable or first
             if usable:
                 self._take(usable)
 

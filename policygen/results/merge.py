@@ -82,9 +82,13 @@ _KINDS = ("rows", "duplicates", "conflicts", "unusable")
 def _add(progress: _Progress, database: Database) -> None:
     for log in database.logs:
         _add_log(progress, database, log)
+    foreign: dict[str, set[Cells]] = {}
     for table in database.tables:
         _check_axes(progress, database.path, table)
-        _add_table(progress, database, table)
+        # A base that differs in one sub-benchmark makes all of them another run.
+        foreign.setdefault(table.algorithm, set()).update(_other_runs(progress, database, table))
+    for table in database.tables:
+        _add_table(progress, database, table, foreign[table.algorithm])
     for axis, values in sorted(database.declared.items()):
         _add_declared(progress, database.path, axis, values)
 
@@ -129,13 +133,19 @@ def _check_axes(progress: _Progress, path: Path, table: ResultTable) -> None:
         )
 
 
-def _add_table(progress: _Progress, database: Database, table: ResultTable) -> None:
+def _prepare(progress: _Progress, table: ResultTable) -> tuple[tuple[str, ...], str, str]:
+    """The axes as the output has them, and the statements that add and look up a row."""
     axes = progress.axes[table.name][1]
     with told(progress.out):
         name = create_results(progress.connection, table.algorithm, table.subbench, axes)
-    insert, look = _statements(name, axes)
+    return axes, *_statements(name, axes)
+
+
+def _add_table(
+    progress: _Progress, database: Database, table: ResultTable, foreign: set[Cells]
+) -> None:
+    axes, insert, look = _prepare(progress, table)
     counts = progress.counts.setdefault(table.name, Counter())
-    foreign = _other_runs(progress, database, table, axes, look)
     for batch in _batches(database, table, axes):
         with told(progress.out):
             for cells in batch:
@@ -155,10 +165,9 @@ def _workload(cells: Cells, axes: Sequence[str]) -> Cells:
     return (*cells[:3], *(v for axis, v in zip(axes, cells[8:], strict=True) if "{ct}" in axis))
 
 
-def _other_runs(
-    progress: _Progress, database: Database, table: ResultTable, axes: Sequence[str], look: str
-) -> set[Cells]:
+def _other_runs(progress: _Progress, database: Database, table: ResultTable) -> set[Cells]:
     """Workloads whose base an earlier file measured too: variants belong to their own base."""
+    axes, _, look = _prepare(progress, table)
     foreign: dict[Cells, None] = {}
     for batch in _batches(database, table, axes, where=f" WHERE variant = '{BASE}'"):
         for cells in batch:

@@ -18,7 +18,7 @@ from policygen.model.results import (
 )
 from policygen.results.alpha import distinct
 from policygen.results.case import Case, build_cases
-from policygen.results.choose import choose
+from policygen.results.choose import choose, refusal
 from policygen.results.confidence import SampleReader, judge
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
@@ -95,6 +95,7 @@ def rank(
                 reader = SampleReader(case, decoder, warnings.add)
                 kept = case if alpha >= 1 else distinct(case, reader, alpha)
                 if kept is None:
+                    warnings.add(_no_difference(case, alpha))
                     continue
                 scores = score_case(kept, declared or {})
                 judged = SampleReader(kept, decoder, warnings.add) if samples else None
@@ -102,9 +103,22 @@ def rank(
                 if alpha < 1:
                     # Base never differs from itself.
                     variants = [variant for variant in variants if variant.variant != BASE]
-                choice = choose(variants, rules, current) if samples else None
+                choice = _choice(case, variants, rules, current) if samples else None
                 workloads.append(_workload(scores, variants[:top], choice))
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
+
+
+def _choice(case: Case, variants: list[ScoredVariant], rules: Rules, current: str | None) -> Choice:
+    if case.without_base:
+        lost = ", ".join(case.without_base)
+        return Choice(decision="keep base", variant=None, reason=f"base was not measured in {lost}")
+    return choose(variants, rules, current)
+
+
+def _no_difference(case: Case, alpha: float) -> DataWarning:
+    where = ", ".join(f"{name}={value}" for name, value in case.workload.items())
+    message = f"{case.algorithm}[{where}]: no samples differ from base's (alpha {alpha:g})"
+    return DataWarning(database=" + ".join(case.files), table=None, message=message)
 
 
 def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) -> None:
@@ -119,8 +133,18 @@ def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) ->
 def _variants(
     scores: Scores, top: int | None, rules: Rules, reader: SampleReader | None
 ) -> list[ScoredVariant]:
-    wanted = len(scores.index) if top is None else max(top, rules.candidates + 1)
-    return [_variant(scores, rank, rules, reader) for rank in range(min(wanted, len(scores.index)))]
+    """Those that are shown, and as many more as it takes to find one that the rules allow."""
+    count = len(scores.index)
+    wanted = count if top is None else min(count, max(top, rules.candidates + 1))
+    found = [_variant(scores, position, rules, reader) for position in range(wanted)]
+    for position in range(wanted, count if reader else 0):
+        allowed = any(v.variant != BASE and refusal(v, rules) is None for v in found)
+        if allowed or scores.score[position] < rules.least_score:
+            break
+        # Samples of one that loses too much somewhere need not be looked at.
+        hopeless = scores.minimum[position] < rules.worst_allowed
+        found.append(_variant(scores, position, rules, None if hopeless else reader))
+    return found
 
 
 def _variant(

@@ -22,9 +22,7 @@ def importance(index: int, count: int) -> float:
 
 def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], bool]:
     """Weights by part, normalised over all of them; and whether they are approximate."""
-    known = dict(declared)
-    for database in case.databases:
-        known.update(database.declared)
+    known = _known(case, declared)
     raw: list[Floats] = []
     approximate = False
     for part in case.parts:
@@ -40,6 +38,18 @@ def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], boo
         raw.append(values)
     total = sum(float(values.sum()) for values in raw)
     return tuple(values / total for values in raw), approximate
+
+
+def _known(case: Case, declared: DeclaredAxes) -> DeclaredAxes:
+    """What the databases declare, else what the sources do; where databases differ, neither."""
+    known = dict(declared)
+    first: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for database in case.databases:
+        for axis, values in database.declared.items():
+            known[axis] = first.setdefault(axis, values)
+            if first[axis] != values:
+                known[axis] = ()
+    return known
 
 
 def _order(present: Sequence[str], declared: Sequence[str] | None) -> Mapping[str, int]:

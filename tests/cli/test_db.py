@@ -176,6 +176,11 @@ def test_plots_are_written_to_a_path(demo, capsys, tmp_path, name, more):
         (["top", "--confidence", "2", "demo.db"], "--confidence: Input should be less than 1"),
         (["choose", "--prefer-simple", "demo.db"], "--prefer-simple needs --current\n"),
         (["info", "-a", "T=1", "demo.db"], "db info takes no -a"),
+        (["info", "-R", "zzz", "demo.db"], "nothing matches\n"),
+        (["coverage", "-R", "zzz", "demo.db"], "nothing matches\n"),
+        (["top", "binary"], "binary: not an SQLite database\n"),
+        (["choose", "--current", "foo", "demo.db"], "--current 'foo' is no variant label\n"),
+        (["plot", "demo.db", "-a", "T{ct}=I8", "-o", "demo.db"], "demo.db: is one of the inputs"),
         (["export", "demo.db", "-o", "rows.xls"], "rows.xls: a table is written to .csv or "),
         (["plot", "demo.db", "-o", "a.svg"], "4 workloads match, a plot shows one:\n    cub."),
         (["plot", "demo.db", "-R", "none", "-o", "a.svg"], "nothing matches\n"),
@@ -187,6 +192,7 @@ def test_plots_are_written_to_a_path(demo, capsys, tmp_path, name, more):
     ],
 )
 def test_what_cannot_be_done_is_told(demo, capsys, tmp_path, arguments, message):
+    (tmp_path / "binary").write_bytes(b"\0\1")
     (tmp_path / "space.csv").write_text("ctk_version,13\ncccl_revision,v\ncub.bench.x\n")
     status, out, err = run(capsys, *arguments)
     assert (status, out) == (2, "")
@@ -208,7 +214,7 @@ def test_what_is_unusable_is_a_warning_and_the_rest_is_shown(tmp_path, capsys):
     assert "ipt_1" in out
     assert err == (
         f"policygen: warning: {path}: {ALGORITHM}.base:"
-        " rows whose center is no positive number are left out\n"
+        " rows whose center is no positive number are left out (row 3)\n"
     )
 
 

@@ -83,13 +83,16 @@ def test_noisy_samples_make_wide_intervals(tmp_path):
     )
 
 
-def test_without_samples_there_is_a_verdict_but_no_interval(tmp_path):
+def test_without_samples_nothing_is_said_about_confidence(tmp_path):
     path = tmp_path / "db"
     built = Builder(path, samples=False).table()
     built.row("base", 1.0, "I32", "16").row("ipt_1", 0.5, "I32", "16")
     (workload,) = rank([path]).workloads
-    assert (workload.variants[0].verdict, workload.variants[0].interval) == ("better", None)
-    assert workload.choice.variant == "ipt_1"
+    assert (workload.variants[0].verdict, workload.variants[0].interval) == (None, None)
+    assert workload.choice.decision == "keep base"
+    assert workload.choice.reason.endswith("no samples tell how sure its score is")
+    allowed = rank([path], rules=Rules(without_samples=True)).workloads[0]
+    assert allowed.choice.variant == "ipt_1"
     plain = rank([path], samples=False).workloads[0]
     assert (plain.variants[0].verdict, plain.choice) == (None, None)
 
@@ -305,3 +308,42 @@ def test_alpha_needs_samples(tmp_path):
     Builder(path).execute('UPDATE "cub.bench.demo.base" SET samples = NULL WHERE rowid IN (1, 3)')
     (found,) = rank([path], alpha=0.05).workloads
     assert found.runtime_workloads == 1
+
+
+def test_the_ranking_is_walked_until_a_variant_passes(tmp_path):
+    """However many louder ones lose somewhere."""
+    loud = {f"ipt_{i}": {"16": 1.5, "20": 0.5} for i in range(9)}
+    found = choice(tmp_path, ipt_99={"16": 0.9, "20": 0.9}, **loud)
+    assert (found.decision, found.variant) == ("use", "ipt_99")
+    assert [r.variant for r in found.rejected] == [f"ipt_{i}" for i in range(5)]
+
+
+def test_a_sub_benchmark_without_base_keeps_a_workload_from_being_chosen(tmp_path):
+    path = tmp_path / "db"
+    built = Builder(path).table().table("other")
+    for bench in ("base", "other"):
+        built.row("ipt_1", 0.5, "I32", "16", bench=bench)
+    built.row("base", 1.0, "I32", "16")
+    document = rank([path])
+    (workload,) = document.workloads
+    assert workload.choice.reason == "base was not measured in cub.bench.demo.other"
+    assert "base was not measured, nothing can be compared" in str(document.warnings[0])
+
+
+def test_an_incomplete_variant_does_not_decide_what_alpha_counts(tmp_path):
+    path = simple(
+        tmp_path / "db",
+        base={"16": 1.0, "20": 1.0},
+        ipt_1={"16": 0.9, "20": 1.0},
+        ipt_2={"20": 0.5},
+    )
+    (found,) = rank([path], alpha=0.05).workloads
+    assert [v.variant for v in found.variants] == ["ipt_1"]
+
+
+def test_nothing_that_differs_is_told(tmp_path):
+    path = simple(tmp_path / "db", base={"16": 1.0}, ipt_1={"16": 1.0})
+    (warning,) = rank([path], alpha=0.05).warnings
+    assert str(warning).endswith(
+        "cub.bench.demo[T{ct}=I32]: no samples differ from base's (alpha 0.05)"
+    )

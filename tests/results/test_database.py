@@ -183,3 +183,20 @@ def test_a_table_without_a_column_that_is_needed_is_told(tmp_path, columns, mess
     db.close()
     with pytest.raises(InputError, match=message):
         looked(path)
+
+
+def test_a_database_in_wal_mode_gets_no_company(tmp_path):
+    path = simple(tmp_path / "db", base={"16": 2.0})
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    db.close()
+    assert rank([path]).workloads
+    assert [p.name for p in tmp_path.iterdir()] == ["db"]
+
+
+def test_an_interrupted_search_is_told(tmp_path):
+    path = simple(tmp_path / "db", base={"16": 2.0})
+    path.with_name("db-journal").write_bytes(b"x")
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"a search was interrupted while it wrote.*\n  Copy it"):
+        rank([path])

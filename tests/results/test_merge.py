@@ -147,6 +147,21 @@ def test_variants_stay_with_the_base_that_they_were_measured_with(tmp_path):
     assert rows == [("base", 2.0), ("ipt_1", 1.0), ("base", 5.0), ("ipt_2", 4.0)]
 
 
+def test_a_base_that_differs_in_one_sub_benchmark_makes_all_of_them_another_run(tmp_path):
+    paths = [tmp_path / "a.db", tmp_path / "b.db"]
+    for path, variant, center in zip(paths, ("ipt_1", "ipt_2"), (1.0, 2.0), strict=True):
+        built = Builder(path).table().table("other")
+        for bench in ("base", "other"):
+            built.row(variant, center, "I32", "16", bench=bench)
+            if bench == "base" or variant == "ipt_2":
+                built.row("base", center, "I32", "16", bench=bench)
+    report = merge(paths, tmp_path / "m.db")
+    assert counts(report) == {
+        "cub.bench.demo.base": (2, 0, 2, 0),
+        "cub.bench.demo.other": (1, 0, 2, 0),
+    }
+
+
 def test_cccl_2_2_joins_the_others_and_what_it_lacks_stays_empty(tmp_path, pair):
     old = tmp_path / "old.db"
     generate(old, layout="cub", bandwidth=False, logs=False, variants=4, workloads=2, runtime=4)

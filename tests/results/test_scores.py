@@ -77,7 +77,7 @@ def test_only_variants_measured_everywhere_count(tmp_path):
     assert {v.variant for v in workload.variants} == {"base", "ipt_6", "ipt_7"}
     assert (workload.incomplete, workload.runtime_workloads) == (5, 2)
     assert [str(w) for w in document.warnings if "center" in w.message] == [
-        f"{path}: {ALGORITHM}.base: rows whose center is no positive number are left out (4)"
+        f"{path}: {ALGORITHM}.base: rows whose center is no positive number are left out (4, row 5)"
     ]
 
 
@@ -240,3 +240,42 @@ def test_the_distance_of_variants_is_the_sum_of_relative_changes():
     assert distance("ipt_10.tpb_256", "ipt_10.tpb_512") == pytest.approx(0.5)
     assert distance("ipt_10", "ipt_10.tpb_512") == 1
     assert distance("base", "ipt_10") == math.inf
+
+
+def test_tables_with_their_axes_in_another_order_are_not_pooled(tmp_path):
+    one, two = tmp_path / "1", tmp_path / "2"
+    Builder(one).table(axes=("T{ct}", "A", "B")).row("base", 2.0, "I", "1", "2")
+    Builder(two).table(axes=("T{ct}", "B", "A")).row("ipt_1", 1.0, "I", "2", "1")
+    document = rank([one, two])
+    assert [w.database for w in document.workloads] == [str(one)]
+
+
+def test_declarations_of_versions_that_differ_are_not_believed(tmp_path):
+    path = simple(tmp_path / "db", base={"16": 2.0}, ipt_1={"16": 1.0})
+    built = Builder(path).execute(
+        "CREATE TABLE axes (cccl TEXT, algorithm TEXT, bench TEXT, axis TEXT, value TEXT)"
+    )
+    insert = "INSERT INTO axes VALUES (?, ?, 'base', ?, ?)"
+    built.execute(insert, ("v3", ALGORITHM, IO, "16"), ("v3", ALGORITHM, IO, "20"))
+    assert not rank([path]).workloads[0].approximate
+    built.execute(insert, ("v4", ALGORITHM, IO, "16"))
+    assert rank([path]).workloads[0].approximate
+
+
+def test_pooled_databases_that_declare_differently_are_not_believed(tmp_path):
+    paths = []
+    for name, variant, value in (("1", "base", "20"), ("2", "ipt_1", "24")):
+        paths.append(simple(tmp_path / name, **{variant: {"16": 1.0}}))
+        built = Builder(paths[-1]).execute(
+            "CREATE TABLE axes (algorithm TEXT, bench TEXT, axis TEXT, value TEXT)"
+        )
+        insert = "INSERT INTO axes VALUES (?, 'base', ?, ?)"
+        built.execute(insert, (ALGORITHM, IO, "16"), (ALGORITHM, IO, value))
+    (found,) = rank(paths).workloads
+    assert found.approximate
+
+
+def test_odd_digits_are_only_text(tmp_path):
+    path = tmp_path / "db"
+    Builder(path).table().row("base", 1.0, "\N{SUPERSCRIPT TWO}", "16")
+    assert rank([path]).workloads[0].workload == {"T{ct}": "\N{SUPERSCRIPT TWO}"}
