@@ -8,6 +8,11 @@ from policygen.source.text import Text
 
 _BRACKETS = re.compile(rb"[(){}\[\]]")
 _CLOSES = {b")": b"(", b"}": b"{", b"]": b"["}
+_CLOSER = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
+# clang calls itself once for each operator of an expression, until its stack is used up.
+_OPERATORS = re.compile(rb"[-!~+*/%&|^<?=]")
+_MOST_OPERATORS = 1500
+_LONG_STRETCH = re.compile(rb"[^;{}]{%d,}" % _MOST_OPERATORS)
 _BRACES = re.compile(rb"[{}]")
 # What counts inside `template <…>`: shifts, arrows and comparisons with `=` close nothing.
 _TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=|[<>(){}\[\],;]")
@@ -27,6 +32,13 @@ def check_brackets(text: Text, guards: Guards) -> None:
         _push_or_pop(text, match.group(), at, stack)
     if stack:
         raise text.error(stack[-1], f"{_char(text, stack[-1])!r} is never closed")
+
+
+def check_depth(text: Text) -> None:
+    """Raises at an expression that would end the process inside clang."""
+    for match in _LONG_STRETCH.finditer(text.uncommented):
+        if len(_OPERATORS.findall(match.group())) > _MOST_OPERATORS:
+            raise text.error(match.start(), "an expression with too many operators to be read")
 
 
 def _at_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list[int]:
@@ -68,11 +80,14 @@ def closing_brace(code: bytes, opened: int) -> int | None:
 
 
 def closing_angle(code: bytes, opened: int) -> int | None:
-    """The offset of the `>` that belongs to the `<` at `opened`, if that is a template list."""
+    """The offset of the `>` that belongs to the `<` at `opened`, if that is a template list.
+
+    Inside other brackets `<` and `>` are operators, or pair up without meaning for the list.
+    """
     pairs: list[bytes] = []
     for match in _TEMPLATE_TOKENS.finditer(code, opened):
         token = match.group()
-        if token in {b"<", b"(", b"{", b"["}:
+        if token in _CLOSES.values() or (token == b"<" and (not pairs or pairs[-1] == b"<")):
             pairs.append(token)
         elif token == b">":
             if pairs[-1] == b"<":
@@ -90,14 +105,15 @@ def closing_angle(code: bytes, opened: int) -> int | None:
 def split_list(code: bytes, start: int, end: int) -> list[Span]:
     """The parts between the commas of a template list, without white space around them."""
     parts: list[Span] = []
-    depth, at = 0, start
+    pairs: list[bytes] = []
+    at = start
     for match in _TEMPLATE_TOKENS.finditer(code, start, end):
         token = match.group()
-        if token in {b"<", b"(", b"{", b"["}:
-            depth += 1
-        elif token in {b">", b")", b"}", b"]"}:
-            depth -= 1
-        elif token == b"," and depth == 0:
+        if token in _CLOSES.values() or (token == b"<" and (not pairs or pairs[-1] == b"<")):
+            pairs.append(token)
+        elif pairs and token == _CLOSER[pairs[-1]]:
+            pairs.pop()
+        elif token == b"," and not pairs:
             parts.append(trim(code, at, match.start()))
             at = match.end()
     last = trim(code, at, end)

@@ -6,7 +6,7 @@ has to be readable; what clang cannot know is an error that it recovers from.
 
 import ctypes
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -140,6 +140,12 @@ class _Walk:
         return None
 
     def _scope(self, cursor: Any) -> None:
+        waiting = [cursor]
+        while waiting:
+            waiting += reversed(list(self._declarations(waiting.pop())))
+
+    def _declarations(self, cursor: Any) -> Iterator[Any]:
+        """Takes note of what a scope declares, and gives the scopes in it."""
         for child in cursor.get_children():
             kind = child.kind
             if kind in self._records:
@@ -149,7 +155,7 @@ class _Walk:
                 if kind == self._namespace:
                     span = Span(extent.start.offset, extent.end.offset)
                     self.facts.namespaces.append((span, child.spelling or "(anonymous)"))
-                self._scope(child)
+                yield child
 
     def _record(self, cursor: Any) -> None:
         name = cursor.spelling

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from policygen.model.base import Span
 from policygen.source.brackets import closing_angle, closing_brace, split_list, trim
 
-# "struct sm90_tuning", "struct alignas(8) sm100_small_key_tuning", "class [[x]] sm80_tuning"
+# "struct sm90_tuning", "struct alignas(8) sm100_small_key_tuning", "class CUB_VISIBLE sm80_tuning"
 _NAME = re.compile(
     rb"(?:struct(?<=\bstruct)|class(?<=\bclass))\s+"
-    rb"(?:(?:alignas\s*\([^()]*\)|\[\[[^\]]*\]\])\s*)*(sm(\d{2,3})_\w+)\s*"
+    rb"(?:\[\[[^\]]*\]\]\s*|(?!sm\d)[A-Za-z_]\w*+(?:\s*+\([^()]*\)\s*+|\s++))*+(sm(\d{2,3})_\w+)\s*"
 )
 _TEMPLATE = re.compile(rb"\btemplate\s*<")
-# Between `template <…>` and `struct` there may be attributes or a macro, no other code.
-_BETWEEN = re.compile(rb"\s*+(?:[A-Z_]++(?:\s*+\([^()]*+\))?+\s*+)*+")
+# Between `template <…>` and `struct` there may be attributes, a macro or a constraint.
+_BETWEEN = re.compile(
+    rb"\s*+(?:[A-Z_][A-Z_0-9]*+(?:\s*+\([^()]*+\))?+\s*+)*+(?:requires\b.*)?", re.DOTALL
+)
+# What only a declaration can be; not "friend struct sm90_x<T>"
+_DECLARES = re.compile(
+    rb"(?:struct(?<=\bstruct)|class(?<=\bclass))\b[^;{}<>=:,]*?\b(sm\d{2,3}_\w+)\s*(?:[<{]|:(?!:))"
+)
+_ONLY_NAMES = re.compile(rb"\bfriend\s*\Z")
 _STATEMENT_END = (b";", b"{", b"}")
 _HEAD_END = re.compile(rb"[{;]")
 
@@ -102,6 +109,13 @@ def _tail(code: bytes, at: int, limit: int) -> tuple[Span | None, Span | None, i
     semicolon = re.compile(rb"\s*;").match(code, close + 1, limit)
     stop = close + 1 if semicolon is None else semicolon.end()
     return inherits, Span(head.end(), close), stop
+
+
+def find_names(code: bytes, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """Where the name of a declaration stands, as a second reader that asks for less."""
+    for match in _DECLARES.finditer(code, start, len(code) if end is None else end):
+        if not _ONLY_NAMES.search(code, max(0, match.start() - 80), match.start()):
+            yield Span(*match.span(1))
 
 
 def list_parts(code: bytes, span: Span) -> list[Span]:

@@ -8,14 +8,15 @@ from policygen.model.base import Span
 from policygen.model.tuning import Entry, EntryKind, Label, Member, TemplateParameter, Value
 from policygen.source.comments import Comments, Line, Notes, comment_lines, read_notes
 from policygen.source.declarations import Declaration, find_declarations, list_parts
-from policygen.source.guards import Guards
-from policygen.source.members import find_members, is_numeric
+from policygen.source.guards import Guard, Guards
+from policygen.source.members import find_members, is_literal, is_numeric
 from policygen.source.text import Text, squeeze
 
 # "primitive_accum PrimitiveAccumulator = is_primitive_accum<AccumT>()", "class T", "size_t N"
 _PARAMETER = re.compile(r"(?P<type>.*?)\s*\b(?P<name>\w+)?\s*(?:=\s*(?P<default>.*))?", re.DOTALL)
 _TYPE_KEYS = {"class", "typename", "class...", "typename..."}
 _COMMENT_MARK = re.compile(rb"(?m)^([ \t]*)//")
+_STARRED = re.compile(rb"(?m)^([ \t]*)\*(?=[ \t\r\n])")
 _OUTER_MARKS = re.compile(rb"/\*[*!]*|\*/")
 _SAYS_STRUCT = re.compile(rb"\bstruct\s+sm\d{2,3}_\w+")
 
@@ -51,7 +52,8 @@ def read_entries(source: Source) -> tuple[list[Found], list[Found]]:
     for declaration in find_declarations(code):
         span = declaration.span
         lines, above = _notes_around(source, span, max(floor, _last_end(disabled, span.start)))
-        live.append(_entry(source, code, declaration, lines, above=above, disabled=False))
+        views = (code, source.text.uncommented)
+        live.append(_entry(source, views, declaration, lines, above=above, disabled=False))
         floor = span.end
     return live, disabled
 
@@ -83,13 +85,16 @@ def _in_comment(source: Source, region: Span) -> Iterator[Found]:
         mine = [
             n for n in lines if n.span.end <= span.start or (n.nested and n.span.start < span.end)
         ]
-        yield _entry(source, code, declaration, mine, above=None, disabled=True)
+        views = (code, b" " * region.start + inner.uncommented)
+        yield _entry(source, views, declaration, mine, above=None, disabled=True)
         floor = span.end
 
 
 def _uncomment(comment: bytes) -> bytes:
     """The code that was commented out, at the same offsets; comments inside it stay comments."""
     lines = _COMMENT_MARK.sub(lambda m: m[1] + b"  ", comment)
+    if comment.startswith(b"/*"):
+        lines = _STARRED.sub(rb"\1 ", lines)
     return _OUTER_MARKS.sub(lambda m: b" " * len(m[0]), lines)
 
 
@@ -116,28 +121,29 @@ def _notes_around(source: Source, span: Span, floor: int) -> tuple[list[Line], S
 
 def _entry(
     source: Source,
-    code: bytes,
+    views: tuple[bytes, bytes],
     declaration: Declaration,
     lines: list[Line],
     *,
     above: Span | None,
     disabled: bool,
 ) -> Found:
-    data = source.text.data
+    data, (code, spelled) = source.text.data, views
     members = (
         tuple(find_members(source.text, code, declaration.body_span))
         if declaration.body_span
         else ()
     )
+    guard = source.guards.at(declaration.span.start)
+    _check_conditions(source, guard, members)
     notes = _read_notes(lines, declaration, members, disabled=disabled)
     label = next((found for found in notes.labels if not found.rejected), None)
-    guard = source.guards.at(declaration.span.start)
     arg_spans = tuple(list_parts(code, declaration.args_span)) if declaration.args_span else ()
     entry = Entry(
         kind=_kind(code, declaration),
-        args=tuple(squeeze(code[s.start : s.end]) for s in arg_spans),
+        args=tuple(squeeze(spelled[s.start : s.end]) for s in arg_spans),
         values=member_values(members),
-        inherits=_spelling(code, declaration.inherits_span),
+        inherits=_spelling(spelled, declaration.inherits_span),
         guard=guard.spelling,
         disabled=disabled or guard.never,
         variant=None if label is None else label.variant,
@@ -160,6 +166,17 @@ def _entry(
         guard_span=guard.span,
     )
     return Found(declaration, entry)
+
+
+def _check_conditions(source: Source, guard: Guard, members: tuple[Member, ...]) -> None:
+    """An entry has one set of values: `#if` around a member would give it two."""
+    for member in members:
+        if source.guards.at(member.span.start).conditions != guard.conditions:
+            raise source.text.error(
+                member.span.start,
+                f"{member.name} depends on an #if inside its entry",
+                remedy="Put the #if around whole entries.",
+            )
 
 
 def _read_notes(
@@ -207,8 +224,8 @@ def with_constants(entry: Entry, data: bytes, constants: Mapping[int, int]) -> E
 
 
 def _with_constant(member: Member, data: bytes, constants: Mapping[int, int]) -> Member:
-    if member.value is not None or not is_numeric(member.type):
-        return member
+    if member.value is not None or not is_numeric(member.type) or is_literal(member.spelling):
+        return member  # of a number that is too wide, clang would keep the lowest bits
     at = data.rfind(member.name.encode(), member.span.start, member.value_span.start)
     number = constants.get(at)
     if number is None:

@@ -37,7 +37,7 @@ class Guard:
     @property
     def never(self) -> bool:
         """Whether no compiler ever sees what is inside."""
-        return any(c in {"0", "false", "!(1)", "!(true)"} for c in self.conditions)
+        return any(_is_false(condition) for condition in self.conditions)
 
 
 class Guards:
@@ -102,6 +102,14 @@ def _is_include_guard(text: Text, condition: str, span: Span) -> bool:
         return False
     after = text.uncommented[span.end : span.end + 400]
     return re.match(rb"\s*#\s*define\s+" + macro[1].encode() + rb"\b", after) is not None
+
+
+def _is_false(condition: str) -> bool:
+    """Whether a condition holds nowhere, as `0`, `(0) && X` and the `#else` of `#if 1`."""
+    if condition in {"!(1)", "!(true)"}:
+        return True
+    parts = [] if re.search(r"[|?]|!\s*\(", condition) else condition.split("&&")
+    return any(part.strip(" ()") in {"0", "false"} for part in parts)
 
 
 def _is_plain(condition: str) -> bool:

@@ -5,8 +5,9 @@ import re
 from policygen.model.base import Span
 from policygen.model.tuning import Family, TuningHeader
 from policygen.source import clang
-from policygen.source.brackets import check_brackets
+from policygen.source.brackets import check_brackets, check_depth
 from policygen.source.comments import Comments, format_off_regions
+from policygen.source.declarations import find_names
 from policygen.source.entries import (
     Found,
     Source,
@@ -37,6 +38,7 @@ def read_header(
     check_brackets(text, guards)
     if not holds_tunings(data):
         return TuningHeader(name=name, families=(), chains=())
+    check_depth(text)
     source = Source(text, guards, Comments(text), format_off_regions(text))
     live, disabled = read_entries(source)
     facts = clang.parse(text, neighbours or clang.Neighbours({}), _uncomputed(live))
@@ -74,9 +76,19 @@ def _cross_check(text: Text, live: list[Found], facts: clang.Facts) -> None:
     sees must not pass silently.
     """
     names = {found.declaration.name_span.start for found in live}
-    for at, name in sorted(facts.templates.items()):
-        if at not in names:
-            raise text.error(at, f"{name}: cannot read this declaration", width=len(name))
+    spans = [Span(at, at + len(name)) for at, name in facts.templates.items()]
+    for span in sorted([*spans, *find_names(text.code)]):
+        if span.start not in names and span.start not in facts.aggregates:
+            name = text.data[span.start : span.end].decode()
+            raise text.error(span.start, f"{name}: cannot read this declaration", width=len(name))
+    for directive in text.directives:
+        for span in find_names(text.uncommented, directive.start, directive.end):
+            raise text.error(
+                span.start,
+                "a macro declares a tuning: cannot read what it expands to",
+                width=span.end - span.start,
+                remedy="Write the entries out: a result must be able to change one of them.",
+            )
     if facts.unclosed is not None:
         raise text.error(len(text.data), facts.unclosed)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from policygen.model.base import Span
 from policygen.model.tuning import Member, Value
-from policygen.source.brackets import trim
+from policygen.source.brackets import split_list, trim
 from policygen.source.text import Text, squeeze
 
 # "static constexpr BlockLoadAlgorithm load_algorithm = BLOCK_LOAD_DIRECT"
@@ -15,12 +15,16 @@ _VALUE = re.compile(
 )
 # "using delay_constructor = fixed_delay_constructor_t<368, 725>"
 _ALIAS = re.compile(rb"using\s+(?P<name>\w+)\s*=(?P<value>[\s\S]+)\Z")
-# A function has a parenthesis before any `=`; what else begins so should have been a member.
-_MEANT_AS_MEMBER = re.compile(
-    rb"(?:static\s+constexpr|constexpr\s+static)\s[^(]*(?:=|\Z)|using\s+(?!namespace\b)\w+\s*(?:=|\Z)"
+_BEFORE = re.compile(rb"(?:(?:(?:public|protected|private)\s*:(?!:)|\[\[[^\]]*\]\])\s*)+")
+# What carries no value of the tuning: a function has a parenthesis before any `=`.
+_NO_MEMBER = re.compile(
+    rb"(?:struct|class|union|friend|template|static_assert)\b|using\s+namespace\b"
+    rb"|using\s+[^=]*::|(?!enum\b|typedef\b)[^=({]*\(|\Z"
 )
+_ENDED = re.compile(rb"\s*;")
 _TOKENS = re.compile(rb"[(){}\[\];]")
 _INTEGER = re.compile(r"[+-]?\s*(0[xX][0-9a-fA-F']+|0[bB][01']+|[0-9][0-9']*)[uUlLzZ]*")
+_WIDEST = 128
 _NUMERIC_TYPE = re.compile(
     r"(?:(?:unsigned|signed|long|short|int|char|bool|auto|(?:\w*::)*(?:u?int\d+_t|size_t))\s*)+"
 )
@@ -28,16 +32,24 @@ _NUMERIC_TYPE = re.compile(
 
 def find_members(text: Text, code: bytes, body: Span) -> Iterator[Member]:
     """The members of a body, in order; functions and nested types are passed over."""
+    names: set[str] = set()
     for statement in _statements(code, body):
         source = code[statement.start : statement.end]
-        if (match := _VALUE.match(source)) or (match := _ALIAS.match(source)):
-            yield _member(text.data, code, statement, match)
-        elif _MEANT_AS_MEMBER.match(source):
+        match = _VALUE.match(source) or _ALIAS.match(source)
+        if match is None and _NO_MEMBER.match(source):
+            continue
+        ends = _ENDED.match(code, statement.end, body.end)
+        member = match and ends and _member(text.data, code, statement, match)
+        if member is None or len(split_list(code, *member.value_span)) > 1:
             raise text.error(
                 statement.start,
                 "cannot read this member",
                 remedy="Expected: static constexpr TYPE NAME = VALUE; or: using NAME = TYPE;",
             )
+        if member.name in names:
+            raise text.error(statement.start, f"{member.name} is a member twice")
+        names.add(member.name)
+        yield member
 
 
 def _member(data: bytes, code: bytes, statement: Span, match: re.Match[bytes]) -> Member:
@@ -61,12 +73,22 @@ def literal(kind: str, spelling: str) -> Value | None:
     """The constant that needs no compiler: a number, a truth value, an enumerator's name."""
     if spelling in {"true", "false"}:
         return spelling == "true"
-    if _INTEGER.fullmatch(spelling):
-        number = int(re.sub(r"[uUlLzZ' ]", "", _decimal(spelling)), 0)
+    if is_literal(spelling):
+        try:
+            number = int(re.sub(r"[uUlLzZ' ]", "", _decimal(spelling)), 0)
+        except ValueError:  # 089, or thousands of digits
+            return None
+        if number.bit_length() > _WIDEST:
+            return None
         return bool(number) if kind == "bool" else number
     if is_numeric(kind):
         return None
     return spelling
+
+
+def is_literal(spelling: str) -> bool:
+    """Whether this is an integer that is written out."""
+    return _INTEGER.fullmatch(spelling) is not None
 
 
 def is_numeric(kind: str) -> bool:
@@ -80,7 +102,7 @@ def _decimal(spelling: str) -> str:
 
 
 def _statements(code: bytes, body: Span) -> Iterator[Span]:
-    """What stands before each `;` of a body, and not inside brackets."""
+    """What stands before each `;` of a body, and not inside brackets; and what has no `;`."""
     at, depth = body.start, 0
     for match in _TOKENS.finditer(code, body.start, body.end):
         token = match.group()
@@ -91,8 +113,16 @@ def _statements(code: bytes, body: Span) -> Iterator[Span]:
             if token == b"}" and depth == 0 and not _continues(code, match.end(), body.end):
                 at = match.end()
         elif depth == 0:
-            yield trim(code, at, match.start())
+            yield _statement(code, at, match.start())
             at = match.end()
+    yield _statement(code, at, body.end)
+
+
+def _statement(code: bytes, start: int, end: int) -> Span:
+    """A statement without `public:` and attributes before it."""
+    span = trim(code, start, end)
+    before = _BEFORE.match(code, span.start, span.end)
+    return Span(before.end(), span.end) if before else span
 
 
 _CONTINUES = re.compile(rb"\s*[;,.)]")

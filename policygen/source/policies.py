@@ -13,7 +13,7 @@ from policygen.source.text import Text, squeeze
 
 # A pattern that begins with letters, and asks for the word boundary afterwards, is searched fast.
 # "struct Policy900 : ChainedPolicy<900, Policy900, Policy860>", bases in any order
-_STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(\w+)\s*:(?!:)([^{};]*)\{")
+_STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(\w+)(?:\s+final)?\s*:(?!:)([^{};]*)\{")
 _CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
 _ARCH_NUMBER = re.compile(r"[1-9]\d{2,3}")
 _MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")

@@ -83,8 +83,11 @@ class Text:
 
     @cached_property
     def code(self) -> bytes:
-        """The file without comments, literals and directives: brackets and names are real."""
-        return blank(blank(self.uncommented, self._lexemes[1]), self.directives)
+        """The file without comments, directives and text: brackets and names are real.
+
+        A literal is as many zeros, so that it still is a value.
+        """
+        return blank(blank(self.uncommented, self._lexemes[1], b"0"), self.directives)
 
     @cached_property
     def _newlines(self) -> list[int]:
@@ -143,7 +146,7 @@ class Text:
             raise self.error(start, f"{name} without an end", width=2)
 
 
-def blank(data: bytes, spans: list[Span]) -> bytes:
+def blank(data: bytes, spans: list[Span], fill: bytes = b" ") -> bytes:
     """The same bytes with spaces in the spans; line ends stay."""
     if not spans:
         return data
@@ -151,7 +154,7 @@ def blank(data: bytes, spans: list[Span]) -> bytes:
     at = 0
     for start, end in spans:
         parts.append(data[at:start])
-        parts.append(_NOT_NEWLINE.sub(b" ", data[start:end]))
+        parts.append(_NOT_NEWLINE.sub(fill, data[start:end]))
         at = end
     parts.append(data[at:])
     return b"".join(parts)

@@ -122,15 +122,156 @@ def test_a_member_gives_type_spelling_and_value(member, kind, spelling, value):
         "int f() { return 1; }",
         "static_assert(sizeof(T) > 1);",
         "struct nested { static constexpr int inner = 3; };",
-        "enum { e = 4 };",
-        "typedef int old;",
-        "int field;",
+        "template <class U> using inner = U;",
+        "using namespace std;",
+        "sm90_tuning() = default;",
+        ";",
     ],
 )
 def test_what_is_no_value_is_passed_over(other):
     members = f"static constexpr int a = 1; {other} using b = T;"
     (entry,) = read_entries(f"template <class T> struct sm90_tuning<T, 1> {{ {members} }};")
     assert entry.values == {"a": 1, "b": "T"}
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        "enum { e = 4 };",
+        "typedef int old;",
+        "int field;",
+        "static constexpr int b = 1, c = 2;",
+        "static constxpr int b = 2;",
+        "CUB_ODD static constexpr int b = 2;",
+        "static constexpr int b = 2",
+        "using b",
+    ],
+)
+def test_what_may_carry_a_value_and_cannot_be_read_is_refused(member):
+    with pytest.raises(SourceError, match=r"x.cuh:4:\d+: cannot read this member"):
+        read_header(
+            "x.cuh",
+            wrap(f"template <> struct sm90_tuning<int, 1> {{ using a = A<1, 2>; {member} }};"),
+        )
+
+
+@pytest.mark.parametrize("before", ["public: ", "[[maybe_unused]] ", "public: [[x]] "])
+def test_access_and_attributes_are_no_part_of_a_member(before):
+    (entry,) = read_entries(
+        f"template <> struct sm90_tuning<int, 1> {{ {before}static constexpr int a = 1; }};"
+    )
+    assert entry.values == {"a": 1}
+
+
+def test_a_member_that_is_there_twice_or_sometimes_is_refused():
+    a = "static constexpr int a = 1;"
+    with pytest.raises(SourceError, match="4:70: a is a member twice"):
+        read(f"template <> struct sm90_tuning<int, 1> {{ {a} {a} }};")
+    with pytest.raises(
+        SourceError, match=r"6:1: a depends on an #if inside its entry\n.*\n.*\n  Put"
+    ):
+        read(f"template <> struct sm90_tuning<int, 1> {{\n#if X\n{a}\n#endif\n}};")
+
+
+@pytest.mark.parametrize("number", ["089", "1" * 5000, "0x" + "f" * 5000])
+def test_a_number_that_is_none_has_no_value(number):
+    (entry,) = read_entries(
+        f"template <> struct sm90_tuning<int, 1> {{ static constexpr int a = {number}; }};"
+    )
+    assert entry.members[0].value is None
+    assert entry.members[0].spelling == number
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "template <> struct CUB_VISIBLE sm90_tuning",
+        "template <> struct __align__(16) sm90_tuning",
+        "template <> struct CUB_A CUB_B(x) [[x]] alignas(8) sm90_tuning",
+        "template <> CUB_2_0 struct sm90_tuning",
+        "template <class T> requires (sizeof(T) > 4) struct sm90_tuning",
+    ],
+)
+def test_macros_attributes_and_constraints_hide_no_entry(head):
+    (entry,) = read_entries(f"{head}<int, 1> {{ static constexpr int a = 1; }};")
+    assert entry.values == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MY_TEMPLATE struct sm90_tuning<int, 2> { static constexpr int a = 1; };",
+        "template <> requires requires { 1; } struct sm90_tuning<int, 2> {};",
+    ],
+)
+def test_an_entry_in_a_form_that_cannot_be_read_is_refused(text):
+    with pytest.raises(SourceError, match="sm90_tuning: cannot read this declaration"):
+        read(f"template <> struct sm90_tuning<int, 1> {{}};\n{text}")
+
+
+def test_an_entry_that_a_macro_makes_is_refused():
+    with pytest.raises(SourceError, match="4:37: a macro declares a tuning"):
+        read("#define ENTRY(T) template <> struct sm90_tuning<T, 1> { };\nENTRY(int)")
+
+
+def test_what_only_names_an_entry_declares_none():
+    (entry,) = read_entries(
+        "template <> struct sm90_tuning<int, 1> {};\n"
+        "struct x { friend struct sm90_tuning<int, 1>; };"
+    )
+    assert entry.args == ("int", "1")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["1" + "+1" * 40000, "!" * 40000 + "1", "A<" * 40000 + ">" * 40000, "1?" * 3000 + ":1" * 3000],
+)
+def test_what_would_end_clang_is_refused(expression):
+    with pytest.raises(SourceError, match="too many operators"):
+        read(
+            f"template <> struct sm90_tuning<int, 1> {{ static constexpr int a = {expression}; }};"
+        )
+
+
+def test_long_nested_names_are_read():
+    name = "::".join(["a"] * 5000)
+    assert read_header(
+        "x.cuh", f"namespace {name} {{ template <class T> struct sm90_x; }}".encode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "found"),
+    [
+        ("(sizeof(T) > 4), 1", ("(sizeof(T) > 4)", "1")),
+        ("(1 < 2), 1", ("(1 < 2)", "1")),
+        ("'a', 4", ("'a'", "4")),
+        ("f(A<int, 2>{}), 1", ("f(A<int, 2>{})", "1")),
+    ],
+)
+def test_arguments_keep_operators_and_literals(args, found):
+    (entry,) = read_entries(f"template <> struct sm90_tuning<{args}> {{}};")
+    assert entry.args == found
+
+
+@pytest.mark.parametrize(
+    ("condition", "never"),
+    [("(0)", True), ("0 && FOO", True), ("A && (false)", True), ("0 || A", False), ("!(0)", False)],
+)
+def test_a_condition_that_never_holds_disables(condition, never):
+    (entry,) = read_entries(
+        f"#if {condition}\ntemplate <> struct sm90_tuning<int, 1> {{}};\n#endif"
+    )
+    assert entry.disabled is never
+
+
+def test_a_comment_with_stars_at_its_lines_is_read():
+    (entry,) = read_entries(
+        "/*\n * template <> struct sm90_tuning<int, 1>\n * {\n"
+        " *   static constexpr int a = 2 * 3;\n * };\n */"
+    )
+    assert entry.disabled
+    assert entry.members[0].spelling == "2 * 3"
 
 
 @pytest.mark.parametrize(
@@ -414,7 +555,6 @@ def test_a_struct_of_a_like_name_is_not_mistaken_for_a_tuning(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "struct sm90_tuning { static constexpr int items = 1; };",
         "template <class T> struct smXX_tuning;",
         "template <class T> struct sm_90_tuning {};",
         "// struct sm90_tuning<int> { static constexpr int items = 1;",

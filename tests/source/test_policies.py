@@ -137,3 +137,8 @@ def test_a_policy_outside_of_a_hub_and_a_use_without_an_end_are_no_chain():
     data = b"struct P : ChainedPolicy<900, P, P> { int a = sm90_tuning < 3; };"
     assert read_header("x.cuh", data).chains == ()
     assert uses("int a = sm90_tuning < 3;") == []
+
+
+def test_a_final_policy_with_public_bases_is_read():
+    (found,) = chain("struct Policy900 final : public ChainedPolicy<900, Policy900, Policy900> {};")
+    assert [p.name for p in found.policies] == ["Policy900"]

@@ -57,6 +57,7 @@ class Preprocessor:
     _seen: set[Path] = field(default_factory=set)
     _assumed: bool = False
     _busy: set[str] = field(default_factory=set)
+    _values: dict[str, tuple[int | None, bool]] = field(default_factory=dict)
 
     def unit(self) -> Unit:
         """What was joined so far."""
@@ -174,9 +175,11 @@ class Preprocessor:
     def _act(self, word: str, rest: str, folder: Path) -> Path | None:
         """Takes note of a macro; of an include, returns the file that is still to be read."""
         if word == "define":
+            self._values.clear()
             if macro := parse_macro(rest):
                 self.macros[macro.name] = macro
         elif word == "undef":
+            self._values.clear()
             self.macros.pop(rest, None)
         elif word == "include" and (name := _QUOTED.match(rest)):
             native = name.group(1).encode("latin-1").decode("utf-8", "replace")
@@ -208,9 +211,14 @@ class Preprocessor:
     def _value(self, macro: Macro) -> int | None:
         if macro.name in self._busy or len(self._busy) > MAX_DEPTH:
             return None
-        self._busy.add(macro.name)
-        value = evaluate(macro.body, self._lookup)
-        self._busy.discard(macro.name)
+        if macro.name not in self._values:
+            outer, self._assumed = self._assumed, False
+            self._busy.add(macro.name)
+            self._values[macro.name] = evaluate(macro.body, self._lookup), self._assumed
+            self._busy.discard(macro.name)
+            self._assumed = outer
+        value, assumed = self._values[macro.name]
+        self._assumed |= assumed
         return value
 
     def condition(self, text: str) -> tuple[int | None, bool]:
