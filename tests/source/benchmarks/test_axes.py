@@ -166,3 +166,12 @@ def test_byte_order_marks_line_ends_and_latin_1_comments_do_no_harm(
     tmp_path: Path, source: bytes
 ) -> None:
     assert [sub.name for sub in read(tmp_path, source).subbenches] == ["b\u00e4se"]
+
+
+def test_macros_that_double_are_computed_once(tmp_path: Path) -> None:
+    doubles = "\n".join(f"#define A{n} (A{n - 1} + A{n - 1})" for n in range(1, 30))
+    one = 'NVBENCH_BENCH(f).set_name("one");'
+    text = (
+        f"#define A0 1\n{doubles}\n#if A29 > 7\n{one}\n#else\n{one.replace('one', 'two')}\n#endif\n"
+    )
+    assert [sub.name for sub in read(tmp_path, text).subbenches] == ["one"]
