@@ -12,7 +12,7 @@ _CLOSER = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
 # clang calls itself once for each operator of an expression, until its stack is used up.
 _OPERATORS = re.compile(rb"[-!~+*/%&|^<?=]")
 _MOST_OPERATORS = 1500
-_LONG_STRETCH = re.compile(rb"[^;{}]{%d,}" % _MOST_OPERATORS)
+_STATEMENT_ENDS = re.compile(rb"[;{}]")
 _BRACES = re.compile(rb"[{}]")
 # What counts inside `template <…>`: shifts, arrows and comparisons with `=` close nothing.
 _TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=|[<>(){}\[\],;]")
@@ -36,9 +36,11 @@ def check_brackets(text: Text, guards: Guards) -> None:
 
 def check_depth(text: Text) -> None:
     """Raises at an expression that would end the process inside clang."""
-    for match in _LONG_STRETCH.finditer(text.uncommented):
-        if len(_OPERATORS.findall(match.group())) > _MOST_OPERATORS:
-            raise text.error(match.start(), "an expression with too many operators to be read")
+    at = 0
+    for stretch in _STATEMENT_ENDS.split(text.uncommented):
+        if len(stretch) > _MOST_OPERATORS < len(_OPERATORS.findall(stretch)):
+            raise text.error(at, "an expression with too many operators to be read")
+        at += len(stretch) + 1
 
 
 def _at_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list[int]:
