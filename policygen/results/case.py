@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,16 @@ class Case:
     def files(self) -> tuple[str, ...]:
         """The databases by name."""
         return tuple(str(database.path) for database in self.databases)
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What every record of a workload says of it: the fields of `Measured`."""
+        return {
+            **dict(self.key),
+            "algorithm": self.algorithm,
+            "workload": dict(self.workload),
+            "databases": self.files,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,12 +47,7 @@ def _workload(
         )
     total = None if space is None else prod(len(p.values) for p in space)
     return CoveredWorkload(
-        gpu=case.key.gpu,
-        ctk=case.key.ctk,
-        cccl=case.key.cccl,
-        algorithm=case.algorithm,
-        workload=dict(case.workload),
-        databases=case.files,
+        **case.measured,
         covered=len(inside),
         variants=total,
         share=len(inside) / total if total else None,

@@ -191,12 +191,7 @@ def _workload(
 ) -> ScoredWorkload:
     case = scores.case
     return ScoredWorkload(
-        gpu=case.key.gpu,
-        ctk=case.key.ctk,
-        cccl=case.key.cccl,
-        algorithm=case.algorithm,
-        workload=dict(case.workload),
-        databases=case.files,
+        **case.measured,
         approximate=scores.approximate,
         runtime_workloads=sum(len(part.points) for part in case.parts),
         complete=len(scores.index),
