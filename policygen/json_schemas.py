@@ -5,30 +5,50 @@
 
 import json
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 from policygen import resources
 from policygen.model.base import Document
 from policygen.model.bench import BenchmarkList
+from policygen.model.bench_check import BenchCheck
+from policygen.model.bindings import Binding, Types
 from policygen.model.headers import Headers
+from policygen.model.lint import LintReport
+from policygen.model.reach import Reach
+from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
 from policygen.model.tuning import Scan
 
 DOCUMENTS: tuple[type[Document], ...] = (
+    BenchCheck,
     BenchmarkList,
+    Comparison,
     DbCoverage,
     DbInfo,
     DbTop,
     Headers,
+    LintReport,
     MergeReport,
+    Reach,
+    Resolution,
     Scan,
 )
+FILES: dict[str, type[BaseModel]] = {"binding": Binding, "binding-types": Types}
+"""Files that we read: their schemas serve an editor, and whoever writes a binding."""
 REMEDY = "make schemas"
 """What writes them anew."""
 
 
 def schema_files() -> dict[str, str]:
     """File name → text of each schema."""
-    return {_file_name(document): _text(document) for document in DOCUMENTS}
+    documents = {_file_name(document): _text(document) for document in DOCUMENTS}
+    files = {
+        f"{name}.schema.json": _dump(model.model_json_schema(by_alias=True))
+        for name, model in FILES.items()
+    }
+    return documents | files
 
 
 def write_schemas(folder: Path) -> None:
@@ -45,7 +65,10 @@ def _file_name(document: type[Document]) -> str:
 
 
 def _text(document: type[Document]) -> str:
-    schema = document.model_json_schema(mode="serialization")
+    return _dump(document.model_json_schema(mode="serialization"))
+
+
+def _dump(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -13,7 +13,7 @@ import click
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from policygen import __version__
-from policygen.cli import bench, db, db_write, demo, headers, scan
+from policygen.cli import audit, bench, db, db_write, demo, headers, reach, resolve, scan
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
 
@@ -34,7 +34,10 @@ def commands() -> None:
 
 commands.add_command(headers.headers)
 commands.add_command(scan.scan)
+commands.add_command(audit.audit)
+audit.audit.add_command(reach.reach)
 commands.add_command(bench.bench)
+commands.add_command(resolve.resolve)
 commands.add_command(db.db)
 commands.add_command(demo.demo)
 for command in (db_write.merge, db_write.export, db_write.plot):

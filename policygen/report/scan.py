@@ -92,7 +92,7 @@ def _chain_lines(chain: PolicyChain, width: int) -> "Iterator[Text]":
     for policy in chain.policies:
         before = f", else {policy.predecessor}" if policy.predecessor else ""
         bases = f", is a {', '.join(policy.bases)}" if policy.bases else ""
-        for row in _fill(
+        for row in fill(
             _words([f"{policy.line}: {policy.name} for {policy.arch} and later{before}{bases}"]),
             width,
             "  ",
@@ -104,7 +104,7 @@ def _chain_lines(chain: PolicyChain, width: int) -> "Iterator[Text]":
             receiver = f" through {use.selection}" if use.selection else ""
             fallback = f"; without one of them: {use.fallback}" if use.fallback else ""
             reads = f"reads {use.family}{receiver}: {' '.join(use.reads)}{fallback}"
-            for row in _fill(_words([reads]), width, "    ", "      ", " "):
+            for row in fill(_words([reads]), width, "    ", "      ", " "):
                 yield Text(row)
 
 
@@ -115,7 +115,7 @@ def _family_lines(family: Family, width: int) -> "Iterator[Text]":
     if parameters:
         parameters[-1] = parameters[-1].removesuffix(",")
     title = [f"{family.header}: {family.namespace}::{family.name}<", *parameters]
-    for row in _fill(title, width, "", "    ", " "):
+    for row in fill(title, width, "", "    ", " "):
         yield Text(row.replace("< ", "<") + (">" if row.endswith(title[-1]) else ""), "bold")
     for entry in family.entries:
         if entry.kind != "primary" or entry.values or entry.inherits:
@@ -128,21 +128,21 @@ def _entry_lines(entry: Entry, width: int) -> "Iterator[Text]":
     title = _words([f"{entry.line}: {_title(entry)}"])
     title += ["DISABLED"] if entry.disabled else []
     title += [f"#if {entry.guard}"] if entry.guard else []
-    for row in _fill(title, width, "  ", "      ", " "):
+    for row in fill(title, width, "  ", "      ", " "):
         yield Text(row, "yellow" if entry.disabled else "cyan")
     if entry.inherits:
-        for row in _fill(_words([f": {entry.inherits}"]), width, "    ", "      ", " "):
+        for row in fill(_words([f": {entry.inherits}"]), width, "    ", "      ", " "):
             yield Text(row)
     values = [f"{name}={spell(value)}" for name, value in entry.values.items()]
-    for row in _fill(values, width, "    ", "    ", "  "):
+    for row in fill(values, width, "    ", "    ", "  "):
         yield Text(row)
     for label in entry.labels:
         scores = ["  ".join(f"{score:.6f}" for score in label.scores)] if label.scores else []
         rejected = ["(rejected)"] if label.rejected else []
-        for row in _fill([label.variant, *scores, *rejected], width, "    ", "      ", "  "):
+        for row in fill([label.variant, *scores, *rejected], width, "    ", "      ", "  "):
             yield Text(row, "green")
     for remark in entry.remarks:
-        for row in _fill(_words([f"// {remark}"]), width, "    ", "    // ", " "):
+        for row in fill(_words([f"// {remark}"]), width, "    ", "    // ", " "):
             yield Text(row, "dim")
 
 
@@ -150,7 +150,7 @@ def _words(texts: list[str]) -> list[str]:
     return [word for text in texts for word in text.split(" ")]
 
 
-def _fill(items: list[str], width: int, first: str, hang: str, gap: str) -> list[str]:
+def fill(items: list[str], width: int, first: str, hang: str, gap: str) -> list[str]:
     """Items side by side, as many as fit; one that does not fit alone is left whole."""
     rows: list[str] = []
     for item in items:

@@ -1,0 +1,110 @@
+"""The files of `schemas/bindings/`, and what of them holds for one version of CUB."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from policygen.config import load_toml
+from policygen.errors import InputError
+from policygen.model.bindings import (
+    AxisType,
+    BenchmarkBinding,
+    Binding,
+    Call,
+    FamilyBinding,
+    Site,
+    Types,
+    Versioned,
+    numbers,
+)
+from policygen.model.cub import Dialect
+from policygen.resources import folder
+
+Part = TypeVar("Part", bound=Versioned)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One algorithm, as one version of CUB has it."""
+
+    algorithm: str
+    sites: tuple[Site, ...]
+    families: tuple[FamilyBinding, ...]
+    benchmarks: tuple[BenchmarkBinding, ...]
+    calls: tuple[Call, ...]
+
+    def site(self, name: str, dialect: Dialect) -> Site | None:
+        """Where a call is decided, in one dialect."""
+        for site in self.sites:
+            if site.name == name and site.dialect == dialect:
+                return site
+        return None
+
+
+@cache
+def types() -> Types:
+    """What axis values and delay constructors are called."""
+    return load_toml(folder("schemas") / "bindings" / "types.toml", Types)
+
+
+@cache
+def bindings() -> tuple[Binding, ...]:
+    """Every algorithm that is bound, by name."""
+    paths = sorted((folder("schemas") / "bindings").glob("*.toml"))
+    return tuple(load_toml(path, Binding) for path in paths if path.name != "types.toml")
+
+
+def bound(version: str) -> tuple[Bound, ...]:
+    """What holds for a version of CUB; of a version that is not covered, the nearest one."""
+    at = _nearest(version)
+    found = []
+    for binding in bindings():
+        benchmarks = _covering(binding.benchmarks, at)
+        if benchmarks:
+            found.append(
+                Bound(
+                    binding.algorithm,
+                    _covering(binding.sites, at),
+                    _covering(binding.families, at),
+                    benchmarks,
+                    _covering(binding.calls, at),
+                )
+            )
+    return tuple(found)
+
+
+def axis_type(name: str, version: str) -> AxisType:
+    """A value of a type axis, as one version of CUB means it: `C64` is not always the same."""
+    at = _nearest(version)
+    for candidate in types().types:
+        if candidate.name == name and candidate.covers(at):
+            return candidate
+    raise InputError(f"no type is called {name!r} in CUB {version}")
+
+
+def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
+    """The values of one axis, written out."""
+    values = call.axes[axis]
+    if not isinstance(values, str):
+        return values
+    at = _nearest(version)
+    for group in types().groups:
+        if group.name == values and group.covers(at):
+            return group.values
+    raise InputError(f"no group of axis values is called {values!r} in CUB {version}")
+
+
+def is_tested(version: str) -> bool:
+    """Whether the bindings were tried with this version of CUB."""
+    return types().tested.covers(numbers(version))
+
+
+def _nearest(version: str) -> tuple[int, ...]:
+    """A version that is older than all that were tried counts as the oldest of those."""
+    oldest = types().tested.since
+    return max(numbers(version), numbers(oldest or "0"))
+
+
+def _covering(parts: Iterable[Part], at: tuple[int, ...]) -> tuple[Part, ...]:
+    return tuple(part for part in parts if part.covers(at))

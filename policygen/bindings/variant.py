@@ -1,0 +1,110 @@
+"""From a variant's parameters to the values of an entry's members, and counts between units."""
+
+from collections.abc import Callable, Mapping
+
+from policygen.bindings.load import types
+from policygen.errors import InputError
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
+
+SHARED_MEMORY = 48 * 1024
+"""What CUB's scaling by memory keeps a tile below."""
+WARP = 32
+
+Sizes = Mapping[str, int]
+"""Role → bytes, as the compiler has them: an accumulator is often larger than its input."""
+
+
+def member_values(
+    family: FamilyBinding, benchmark: BenchmarkBinding, variant: Mapping[str, int], sizes: Sizes
+) -> dict[str, str]:
+    """What a variant means for each member of an entry, spelled as in C++, in the entry's order."""
+    return {name: _value(rule, benchmark, variant, sizes) for name, rule in family.members.items()}
+
+
+def _value(
+    rule: MemberRule, benchmark: BenchmarkBinding, variant: Mapping[str, int], sizes: Sizes
+) -> str:
+    if rule.constant is not None:
+        return rule.constant
+    if rule.delay is not None:
+        return _delay(*(_given(variant, label) for label in rule.delay))
+    assert rule.parameter is not None
+    value = _given(variant, rule.parameter)
+    if rule.choices is not None:
+        return _choice(rule, value)
+    if rule.power_of_two:
+        return str(1 << value)
+    return str(_rescaled(rule, value, benchmark.units.get(rule.parameter), sizes))
+
+
+def _given(variant: Mapping[str, int], label: str) -> int:
+    if label not in variant:
+        raise InputError(f"the variant has no parameter {label!r}", f"It has: {', '.join(variant)}")
+    return variant[label]
+
+
+def _choice(rule: MemberRule, value: int) -> str:
+    assert rule.choices is not None
+    if not 0 <= value < len(rule.choices):
+        known = ", ".join(f"{i} ({choice})" for i, choice in enumerate(rule.choices))
+        raise InputError(f"{rule.parameter} = {value} has no meaning", f"It has: {known}")
+    return rule.choices[value]
+
+
+def _delay(number: int, ns: int, l2w: int) -> str:
+    for delay in types().delays:
+        if delay.id == number:
+            return delay.spelled(ns, l2w)
+    raise InputError(f"no delay constructor has the id {number}")
+
+
+def _rescaled(rule: MemberRule, value: int, measured: Unit | None, sizes: Sizes) -> int:
+    """A count in the unit of the header that gives what the benchmark measured."""
+    written = rule.unit
+    if _same(written, measured, sizes) or rule.parameter == "tpb":
+        return value  # scaling keeps threads as they are, or fewer where they would not fit
+    plain = value if measured is None else scale(measured.scaling, value, _size(measured, sizes))
+    if written is None:
+        return plain
+    return unscaled(written.scaling, plain, _size(written, sizes))
+
+
+def _same(written: Unit | None, measured: Unit | None, sizes: Sizes) -> bool:
+    if written is None or measured is None:
+        return written is measured
+    return written.scaling == measured.scaling and _size(written, sizes) == _size(measured, sizes)
+
+
+def _size(unit: Unit, sizes: Sizes) -> int:
+    if unit.of not in sizes:
+        raise InputError(f"the size of {unit.of} is not known")
+    return sizes[unit.of]
+
+
+def scale(scaling: str, count: int, size: int) -> int:
+    """The items per thread that a count in a unit stands for, for elements of a size."""
+    return _SCALINGS[scaling](count, size)
+
+
+def unscaled(scaling: str, items: int, size: int) -> int:
+    """The least count in a unit that stands for so many items per thread."""
+    for count in range(1, items * max(size, 4) + 1):
+        if scale(scaling, count, size) == items:
+            return count
+    raise InputError(
+        f"no count of nominal items gives {items} items of {size} bytes",
+        "The header cannot express this variant.",
+    )
+
+
+def threads_that_fit(threads: int, items: int, size: int) -> int:
+    """The threads that CUB's scaling leaves of a block, in whole warps."""
+    warps = -(-(SHARED_MEMORY // (size * items)) // WARP)
+    return min(threads, warps * WARP)
+
+
+_SCALINGS: Mapping[str, Callable[[int, int], int]] = {
+    "nominal_4b": lambda count, size: min(count, max(1, count * 4 // size)),
+    "mem_bound": lambda count, size: max(1, min(count * 4 // size, count * 2)),
+    "reg_bound": lambda count, size: max(1, count * 4 // max(4, size)),
+}

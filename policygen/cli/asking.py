@@ -1,0 +1,96 @@
+"""What the commands that ask the compiler start from: a tree, its headers, a compiler."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from policygen.errors import InputError, SourceError
+
+if TYPE_CHECKING:
+    from policygen.model.cub import Cub, Dialect
+    from policygen.model.marks import Marked
+    from policygen.model.tuning import TuningHeader
+    from policygen.proof.compile import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A tree, and what its tuning headers hold."""
+
+    cub: "Cub"
+    headers: "tuple[TuningHeader, ...]"
+    paths: Mapping[str, Path]
+    errors: tuple[SourceError, ...]
+
+    def marked(self, dialect: "Dialect") -> "Mapping[str, Marked]":
+        """Marked copies of the headers whose families are bound."""
+        from policygen.bindings.load import bound
+        from policygen.proof.sites import marked_members
+        from policygen.source.files import read_bytes
+        from policygen.source.marks import mark_header
+
+        members = marked_members(bound(self.cub.version), dialect)
+        return {
+            header.name: mark_header(header, read_bytes(self.paths[header.name]), members)
+            for header in self.headers
+            if header.families
+        }
+
+
+def read_tree(cub: "Cub") -> Tree:
+    """Scans all headers of a tree."""
+    from policygen import tree
+    from policygen.source.scan import scan_headers
+
+    paths = tree.tuning_headers(cub)
+    scanned = scan_headers(paths)
+    return Tree(cub, scanned.headers, {path.name: path for path in paths}, scanned.errors)
+
+
+def header_names(names: Sequence[str], found: Tree) -> frozenset[str]:
+    """The headers that are meant by an algorithm's or a header's name."""
+    from policygen.source.select import algorithm
+
+    wanted = set()
+    for name in names:
+        for known in found.paths:
+            if name in {known, known.removesuffix(".cuh"), algorithm(known)}:
+                wanted.add(known)
+                break
+        else:
+            here = ", ".join(algorithm(path) for path in found.paths)
+            raise InputError(f"no tuning header is called {name!r}", f"Here are: {here}")
+    return frozenset(wanted)
+
+
+def chosen_archs(texts: Sequence[str], headers: "Sequence[TuningHeader]") -> tuple[str, ...]:
+    """The architectures that are asked for; all that the tree has tunings for by default."""
+    from policygen.model.arch import arch_number, parse_arch
+
+    try:
+        archs = {parse_arch(text) for text in texts}
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    archs = archs or {family.arch for header in headers for family in header.families}
+    return tuple(sorted(archs, key=arch_number))
+
+
+def compile_progress(*, quiet: bool) -> "Progress | None":
+    """A bar on a terminal, a line for each compile elsewhere."""
+    if quiet:
+        return None
+    if not sys.stderr.isatty():
+        return lambda done, total, name: click.echo(f"[{done}/{total}] {name}: done", err=True)
+
+    def bar(done: int, total: int, name: str) -> None:
+        width = 24
+        filled = width * done // total
+        text = f"\r\x1b[K{'█' * filled}{'·' * (width - filled)} {done}/{total} {name}"
+        sys.stderr.write(text if done < total else "\r\x1b[K")
+        sys.stderr.flush()
+
+    return bar

@@ -1,0 +1,67 @@
+"""`policygen audit reach`: entries that no workload can select."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from policygen.cli.options import cub_option, output_options
+from policygen.errors import Problems
+
+
+@click.command()
+@click.argument("headers", nargs=-1, metavar="[HEADER]...")
+@cub_option
+@output_options
+def reach(
+    headers: tuple[str, ...], cub: str | None, as_json: bool, quiet: bool, verbose: bool
+) -> int:
+    """Finds entries that no workload can ever select, by asking the compiler.
+
+    In a copy of each header every entry gets a value that is its own; then all workloads are
+    tried, those of benchmarks and many that no benchmark has, on every arch whose policy reads
+    the family. HEADER is an algorithm (scan) or a header's name. Exit status 1 says that an entry
+    was never seen.
+    """
+    from policygen import tree
+    from policygen.cli.asking import compile_progress, header_names, read_tree
+    from policygen.model.base import Problem
+    from policygen.model.reach import Reach
+    from policygen.proof import reach as proof
+    from policygen.proof.sites import remarks
+    from policygen.proof.toolchain import find_toolchain
+
+    found = read_tree(tree.find(cub, Path.cwd()))
+    names = header_names(headers, found)
+    wanted = tuple(h for h in found.headers if not names or h.name in names)
+    toolchain = find_toolchain()
+    tried = proof.tried_sites(found.cub, wanted, toolchain)
+    told = proof.reach(
+        found.cub,
+        tried,
+        found.marked("specializations"),
+        toolchain,
+        progress=compile_progress(quiet=quiet),
+    )
+    document = Reach(
+        cub=found.cub,
+        toolchain=f"nvcc {toolchain.version}",
+        archs=told.archs,
+        workloads=told.workloads,
+        entries=told.entries,
+        reached=told.entries - len(told.unreachable),
+        unreachable=told.unreachable,
+        call_only=told.call_only,
+        unasked=proof.unasked(wanted, tried),
+        remarks=remarks(found.cub),
+        problems=tuple(Problem.of(error) for error in found.errors),
+    )
+    if as_json:
+        sys.stdout.write(document.to_json() + "\n")
+    else:
+        from policygen.report.reach import print_reach
+
+        print_reach(document, head=not quiet, verbose=verbose)
+    if errors := (*found.errors, *told.errors):
+        raise Problems(errors)
+    return int(bool(document.unreachable))

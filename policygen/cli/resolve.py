@@ -1,0 +1,146 @@
+"""`policygen resolve`: what CUB selects for each workload, by the compiler."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from policygen.cli.options import (
+    cub_option,
+    filter_options,
+    output_options,
+    parse_axes,
+    parse_regex,
+)
+from policygen.errors import InputError, Problems
+
+if TYPE_CHECKING:
+    from policygen.cli.asking import Tree
+    from policygen.errors import PolicygenError
+    from policygen.model.cub import Cub
+    from policygen.model.resolve import Resolution
+
+
+@click.command()
+@click.argument("headers", nargs=-1, metavar="[HEADER]...")
+@cub_option
+@filter_options
+@click.option("--arch", "archs", multiple=True, metavar="ARCH", help="For this arch. Repeatable.")
+@click.option(
+    "--compare",
+    metavar="TREE",
+    help="Only what differs from another tree: a path, a fetched version, or a git revision.",
+)
+@output_options
+def resolve(
+    headers: tuple[str, ...],
+    cub: str | None,
+    regex: str,
+    axes: tuple[str, ...],
+    archs: tuple[str, ...],
+    compare: str | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Shows which values CUB selects for each workload, and which entry they come from.
+
+    The compiler is asked, no GPU is needed. HEADER is an algorithm (scan) or a header's name; -R
+    matches benchmarks, -a takes their compile-time axes: -a 'T=[I8,F32]'. Without --arch: all
+    archs that the tree has tunings for. With --compare the exit status is 1 when values differ.
+    """
+    from policygen import tree
+    from policygen.cli.asking import read_tree
+    from policygen.report import resolve as report
+
+    found = read_tree(tree.find(cub, Path.cwd()))
+    question = Question(headers, regex, axes, archs, quiet=quiet)
+    if compare is None:
+        document, errors = question.ask(found)
+        if as_json:
+            sys.stdout.write(document.to_json() + "\n")
+        else:
+            report.print_resolution(document, head=not quiet, verbose=verbose)
+        return _ending(errors)
+    from policygen.proof.difference import compare_resolutions
+
+    before, errors_before = question.ask(read_tree(_other(found.cub, compare)))
+    after, errors_after = question.ask(found)
+    comparison = compare_resolutions(before, after)
+    if as_json:
+        sys.stdout.write(comparison.to_json() + "\n")
+    else:
+        report.print_comparison(comparison, head=not quiet)
+    return _ending((*errors_before, *errors_after)) or int(bool(comparison.different))
+
+
+class Question:
+    """What is asked of each tree."""
+
+    def __init__(
+        self,
+        headers: tuple[str, ...],
+        regex: str,
+        axes: tuple[str, ...],
+        archs: tuple[str, ...],
+        *,
+        quiet: bool,
+    ) -> None:
+        self.headers = headers
+        self.pattern, self.axes = parse_regex(regex), parse_axes(axes)
+        self.archs = archs
+        self.quiet = quiet
+
+    def ask(self, found: "Tree") -> "tuple[Resolution, tuple[PolicygenError, ...]]":
+        """What the compiler says, and what could not be asked."""
+        from policygen.cli.asking import chosen_archs, compile_progress, header_names
+        from policygen.model.base import Problem
+        from policygen.model.resolve import Resolution
+        from policygen.proof.resolve import resolve
+        from policygen.proof.sites import places, remarks
+        from policygen.proof.toolchain import find_toolchain
+
+        names = header_names(self.headers, found)
+        archs = chosen_archs(self.archs, found.headers)
+        asked = places(found.cub, found.headers, self.pattern, self.axes, names)
+        toolchain = find_toolchain()
+        if any(place.site.dialect == "specializations" for place in asked):
+            toolchain.check(archs)
+        told = resolve(
+            found.cub,
+            asked,
+            found.marked("specializations"),
+            archs,
+            toolchain,
+            progress=compile_progress(quiet=self.quiet),
+        )
+        document = Resolution(
+            cub=found.cub,
+            toolchain=f"nvcc {toolchain.version}",
+            archs=archs,
+            rows=told.rows,
+            remarks=remarks(found.cub),
+            unresolved=told.unresolved,
+            problems=tuple(Problem.of(error) for error in found.errors),
+        )
+        return document, (*found.errors, *told.errors)
+
+
+def _other(cub: "Cub", text: str) -> "Cub":
+    """The tree to compare with: a path or a fetched version, else a git revision."""
+    from policygen import tree
+    from policygen.tree.revision import open_revision
+
+    try:
+        return tree.find(text, Path.cwd())
+    except InputError:
+        if Path(text).exists():
+            raise
+        return open_revision(cub, text)
+
+
+def _ending(errors: "tuple[PolicygenError, ...]") -> int:
+    if errors:
+        raise Problems(errors)
+    return 0

@@ -1,0 +1,200 @@
+"""How a benchmark's workloads and parameters map to CUB's tunings: `schemas/bindings/*.toml`."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from policygen.model.base import Record
+from policygen.model.cub import Dialect
+
+
+class Versioned(Record):
+    """Something that holds for a range of CUB versions: `since <= version < below`."""
+
+    since: str | None = None
+    below: str | None = None
+
+    def covers(self, version: tuple[int, ...]) -> bool:
+        """Whether a version lies in the range."""
+        return not (self.since and version < numbers(self.since)) and not (
+            self.below and version >= numbers(self.below)
+        )
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """`3.2.0` as (3, 2, 0): versions compare part by part."""
+    return tuple(int(part) for part in version.split("."))
+
+
+class AxisType(Versioned):
+    """A value of a type axis: `I8`, and what it is in C++."""
+
+    name: str
+    cpp: str = ""
+    """A type; a value that is a constant is written as it stands."""
+    size: int | None = None
+    """In bytes; none for a functor."""
+    header: str | None = None
+    guard: str | None = None
+    """The preprocessor condition under which CUB writes about it: `_CCCL_HAS_INT128()`."""
+
+
+class DelayConstructor(Record):
+    """One of CUB's ways to wait for a predecessor's tile."""
+
+    id: int | None = None
+    """The value of `dcid`; none for one that no benchmark tries."""
+    type: str
+    """`fixed_delay_constructor_t`, in the specialization dialect."""
+    kind: str
+    """`fixed_delay`, in the selector dialect."""
+    args: tuple[str, ...]
+    """`ns`, `l2w`, or a constant."""
+
+    def spelled(self, ns: object, l2w: object) -> str:
+        """`fixed_delay_constructor_t<350, 450>`."""
+        given = {"ns": str(ns), "l2w": str(l2w)}
+        return f"{self.type}<{', '.join(given.get(arg, arg) for arg in self.args)}>"
+
+
+class Group(Versioned):
+    """A name for a list of values, for axes that many benchmarks have."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+class Types(Record):
+    """`schemas/bindings/types.toml`: what axis values and delay constructors are called."""
+
+    tested: Versioned
+    """The versions of CUB that the bindings were tried with."""
+    spellings: dict[str, str] = Field(default_factory=dict)
+    """A type as headers have it → as the compiler prints it."""
+    types: tuple[AxisType, ...]
+    groups: tuple[Group, ...] = ()
+    delays: tuple[DelayConstructor, ...]
+
+
+class Unit(Record):
+    """What a count is counted in, when it is not used as it stands."""
+
+    scaling: Literal["nominal_4b", "mem_bound", "reg_bound"]
+    of: str
+    """The role whose size scales it: `InputT`."""
+
+
+class MemberRule(Record):
+    """How a member of an entry comes from a variant's parameters; one of the forms."""
+
+    parameter: str | None = None
+    """The label: `ipt`."""
+    choices: tuple[str, ...] | None = None
+    """The parameter's values 0, 1, … in this order."""
+    power_of_two: bool = False
+    unit: Unit | None = None
+    """The unit in which the header has it."""
+    delay: tuple[str, str, str] | None = None
+    """The labels of a delay constructor's id, its delay and its write latency."""
+    constant: str | None = None
+    """A value that no parameter tunes."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if sum(form is not None for form in (self.parameter, self.delay, self.constant)) != 1:
+            raise ValueError("needs exactly one of parameter, delay and constant")
+        if self.parameter is None and (self.choices or self.power_of_two or self.unit):
+            raise ValueError("choices, power_of_two and unit belong to a parameter")
+        return self
+
+
+class FamilyBinding(Versioned):
+    """A family that a site's policies read, and how its entries are keyed and filled."""
+
+    site: str
+    name: str
+    """`sm100_tuning`."""
+    args: tuple[str, ...]
+    """The key: one C++ expression per template parameter, in terms of the workload's roles."""
+    members: dict[str, MemberRule]
+    """In the order in which the header's entries have them."""
+    layout: Literal["block", "line"] = "block"
+    mark: str = "items"
+    """A whole number that the policy scales by a power of two at most: it can carry a mark."""
+
+
+class Site(Versioned):
+    """A place where CUB selects a policy, in one dialect."""
+
+    name: str
+    dialect: Dialect
+    header: str
+    namespace: str
+    """Without `cub::`."""
+    includes: tuple[str, ...] = ()
+    hub: str
+    """The policy hub, or the policy selector, with the roles of the workload."""
+    policy: str = ""
+    """The member of the active policy, or of the selected one, that holds the values."""
+    setup: tuple[str, ...] = ()
+    """C++ declarations between the policy and its values."""
+    values: dict[str, str]
+    """Value → C++ constant in terms of `policy`."""
+    types: dict[str, str] = Field(default_factory=dict)
+    """Value → C++ type in terms of `policy`."""
+    delay: tuple[str, str, str] | None = None
+    """In the selector dialect: the algorithm, the delay and the write latency of a delay policy."""
+    untuned: str | None = None
+    """In the selector dialect: a selector of the same sizes that no tuning was made for."""
+    marked: str = "items"
+    """The value in which a mark of an entry shows."""
+
+
+class Call(Versioned):
+    """What instantiates an algorithm: axes with their values, and the roles that they fill."""
+
+    site: str
+    axes: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    """Compile-time axis → the values, or the name of a group of them."""
+    roles: dict[str, str] = Field(default_factory=dict)
+    """Role → the C++ type that fills it, in terms of earlier ones and of `axis::T`."""
+    constants: dict[str, str] = Field(default_factory=dict)
+    """Role → the C++ constant that fills it."""
+
+
+class BenchmarkBinding(Call):
+    """One benchmark, in a range of CUB versions."""
+
+    name: str
+    parameters: dict[str, str]
+    """Label → `start:end:step`, in the order of variant labels."""
+    units: dict[str, Unit] = Field(default_factory=dict)
+    """Label → the unit in which the benchmark counts; plain where it is silent."""
+    renamed: dict[str, str] = Field(default_factory=dict)
+    """Axis → what earlier versions of the same axis are called in databases."""
+    ignored: tuple[str, ...] = ()
+    """Axes that no key depends on."""
+    algorithm_call: str | None = None
+    """The device API call that instantiates the algorithm."""
+    call_header: str | None = None
+    writable: bool = True
+    edit: str | None = None
+    """What would have to be edited where no entry can take a variant's values."""
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _says_what_to_edit(self) -> Self:
+        if not self.writable and not self.edit:
+            raise ValueError("a benchmark that is not writable says what would have to be edited")
+        return self
+
+
+class Binding(Record):
+    """One file of `schemas/bindings/`: an algorithm."""
+
+    algorithm: str
+    sites: tuple[Site, ...] = Field(alias="site", default=())
+    families: tuple[FamilyBinding, ...] = Field(alias="family", default=())
+    benchmarks: tuple[BenchmarkBinding, ...] = Field(alias="benchmark", default=())
+    calls: tuple[Call, ...] = Field(alias="call", default=())
+    """Workloads beyond those of benchmarks, for `audit reach`."""

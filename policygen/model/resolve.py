@@ -1,0 +1,84 @@
+"""Which values CUB selects for a workload on an architecture, and where they come from."""
+
+from typing import Literal
+
+from policygen.model.arch import Arch
+from policygen.model.base import Document, Problem, Record
+from policygen.model.cub import Cub
+from policygen.model.tuning import Value
+
+Status = Literal["tuned", "inherited", "default"]
+
+
+class EntryPlace(Record):
+    """An entry, by where it stands."""
+
+    header: str
+    family: str
+    args: tuple[str, ...]
+    line: int
+
+
+class ResolvedRow(Record):
+    """One workload on one architecture."""
+
+    benchmark: str
+    workload: dict[str, str]
+    arch: Arch
+    values: dict[str, Value]
+    entry: EntryPlace | None
+    status: Status
+    since: Arch | None = None
+    """The arch that the values were tuned for; none for defaults."""
+    note: str | None = None
+    """What the headers' text suggests and the compiler does not confirm."""
+
+
+class Unresolved(Record):
+    """A benchmark that could not be asked about, and why."""
+
+    benchmark: str
+    reason: str
+
+
+class Resolution(Document):
+    """What `policygen resolve --json` prints."""
+
+    format: Literal["policygen/resolve/1"] = "policygen/resolve/1"
+    cub: Cub
+    toolchain: str
+    archs: tuple[Arch, ...]
+    rows: tuple[ResolvedRow, ...]
+    remarks: tuple[str, ...] = ()
+    """Of the tree and the bindings: a version of CUB that they were not tried with."""
+    unresolved: tuple[Unresolved, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Differing(Record):
+    """One workload whose values differ between two trees; none where a tree lacks it."""
+
+    benchmark: str
+    workload: dict[str, str]
+    arch: Arch
+    before: dict[str, Value] | None
+    after: dict[str, Value] | None
+    changed: tuple[str, ...]
+    """The names of the values that differ."""
+    entry_before: EntryPlace | None = None
+    entry_after: EntryPlace | None = None
+
+
+class Comparison(Document):
+    """What `policygen resolve --compare TREE --json` prints."""
+
+    format: Literal["policygen/resolve-compare/1"] = "policygen/resolve-compare/1"
+    before: Cub
+    after: Cub
+    toolchain: str
+    archs: tuple[Arch, ...]
+    compared: int
+    """Workloads times architectures."""
+    different: tuple[Differing, ...]
+    remarks: tuple[str, ...] = ()
+    unresolved: tuple[Unresolved, ...] = ()

@@ -1,0 +1,82 @@
+"""Reads a probe's answers out of its PTX."""
+
+import re
+from dataclasses import dataclass
+
+from policygen.errors import InputError
+from policygen.model.tuning import Value
+
+# .global .align 1 .b8 __unnamed_1[250] = {115, 116, 97, …};
+_BYTES = re.compile(r"\.b8 [\w$]+\[\d+\] = \{([\d, ]+)\}")
+# 4U, 4UL, -1
+_NUMBER = re.compile(r"(-?\d+)(?:U?L{0,2})")
+# cub::CUB_300001_SM_900::detail::scan::policygen_probe::
+_SCOPE = re.compile(r"(?:\(anonymous namespace\)::|\b\w+::)+(?=\w)")
+_OPENING, _CLOSING = "<([{", ">)]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Which entry of a family the compiler takes for a workload, and with which arguments."""
+
+    entry: int
+    """-1: none, the primary template is only declared."""
+    args: tuple[str, ...]
+
+
+def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
+    """Row → its answers, each as the compiler prints the type."""
+    found = {}
+    for match in _BYTES.finditer(ptx):
+        text = bytes(int(byte) for byte in match[1].split(",")).rstrip(b"\0")
+        if b"policygen_probe::row<" in text:
+            number, *answers = _facts(text.decode())
+            found[int(_inside(number))] = tuple(answers)
+    if not found:
+        # No answer must not read as "nothing is selected".
+        raise InputError("the probe's PTX holds no answers", "Please report this.")
+    return found
+
+
+def value(answer: str) -> Value:
+    """`value<128>` as 128, `value<cub::…::LOAD_CA>` as `LOAD_CA`, `type<…>` as the type."""
+    text = plain(_inside(answer))
+    if match := _NUMBER.fullmatch(text):
+        return int(match[1])
+    return {"true": True, "false": False}.get(text, text)
+
+
+def key(answer: str) -> Key:
+    """`family<value<7>, type<int>, value<…::_4>>`."""
+    number, *args = _split(_inside(answer), ",")
+    return Key(int(_inside(number)), tuple(plain(_inside(arg)) for arg in args))
+
+
+def plain(text: str) -> str:
+    """A name without the namespaces that it lives in; `688U` is 688."""
+    return re.sub(r"\b(\d+)U?L{0,2}\b", r"\1", _SCOPE.sub("", text))
+
+
+def _facts(text: str) -> list[str]:
+    """`… [with Answers = A; Answers = B]`, or `[with Answers = <A, B>]`."""
+    inside = text.partition("[with ")[2].removesuffix("]")
+    return [part.partition(" = ")[2] for part in _split(inside, ";")]
+
+
+def _inside(text: str) -> str:
+    """What stands between the outermost angle brackets."""
+    return text[text.index("<") + 1 : text.rindex(">")].strip()
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Splits where no bracket is open."""
+    parts, depth, start = [], 0, 0
+    for index, char in enumerate(text):
+        if char in _OPENING:
+            depth += 1
+        elif char in _CLOSING:
+            depth -= 1
+        elif char == separator and depth == 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    return [*parts, text[start:].strip()]

@@ -1,0 +1,105 @@
+"""Translation units to PTX, in parallel, each compiled once for what it depends on."""
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from policygen.errors import PolicygenError, ProcessError
+from policygen.model.arch import arch_number
+from policygen.paths import cache_folder, write_atomically
+from policygen.process import run
+from policygen.proof import deps
+from policygen.proof.toolchain import REMEDY, Toolchain
+
+Progress = Callable[[int, int, str], None]
+FLAGS = ("-std=c++17", "-ptx", "--expt-relaxed-constexpr", "-w")
+LINES = 12
+"""As much of the compiler's message as is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One compile: the text, where it looks for headers, and for which architecture."""
+
+    name: str
+    text: str
+    includes: tuple[str, ...]
+    arch: str
+
+
+class RefusedError(ProcessError):
+    """A translation unit that does not compile: a header that is broken, or not bound rightly."""
+
+
+def compile_all(
+    units: Sequence[Unit], toolchain: Toolchain, *, progress: Progress | None = None
+) -> list[str | PolicygenError]:
+    """The PTX of each unit, or why there is none; in the order of the units."""
+    results: list[str | PolicygenError] = []
+
+    def one(unit: Unit) -> str | PolicygenError:
+        try:
+            return _compile(unit, toolchain)
+        except PolicygenError as error:
+            return error
+
+    pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
+    try:
+        for index, (unit, result) in enumerate(zip(units, pool.map(one, units), strict=True)):
+            results.append(result)
+            if progress:
+                progress(index + 1, len(units), unit.name)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return results
+
+
+def _compile(unit: Unit, toolchain: Toolchain) -> str:
+    options = [*FLAGS, f"-arch=sm_{arch_number(unit.arch)}", *(f"-I{i}" for i in unit.includes)]
+    key = _key(unit, options, toolchain)
+    folder = cache_folder() / "probe"
+    ptx = folder / f"{key}.ptx"
+    if deps.unchanged(folder / f"{key}.json") and (known := _read(ptx)) is not None:
+        return known
+    source, listed = folder / f"{key}.cu", folder / f"{key}.d"
+    write_atomically(source, unit.text.encode())
+    command = [str(toolchain.nvcc), *options, "-MD", "-MF", str(listed)]
+    command += ["-o", str(ptx), str(source)]
+    try:
+        run(command, install=REMEDY)
+    except ProcessError as error:
+        raise RefusedError([shlex.join(command)], error.status, _shortened(error.stderr)) from error
+    deps.record(folder / f"{key}.json", listed)
+    source.unlink()
+    return ptx.read_text()
+
+
+def _key(unit: Unit, options: Sequence[str], toolchain: Toolchain) -> str:
+    digest = hashlib.sha256()
+    for part in (toolchain.version, str(toolchain.nvcc), *options, unit.text):
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part.encode())
+    return digest.hexdigest()[:32]
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except OSError:
+        return None
+
+
+def _shortened(stderr: str) -> str:
+    """The first errors, without the chains of templates that they were found in."""
+    # tuning_scan.cuh(295): error: …
+    lines = stderr.strip().splitlines()
+    start = next((i for i, line in enumerate(lines) if re.search(r"\berror\b", line)), 0)
+    kept = lines[start : start + LINES]
+    if left := len(lines) - start - len(kept):
+        kept.append(f"… and {left} more lines")
+    return "\n".join(kept)

@@ -1,0 +1,67 @@
+"""All findings of a tree."""
+
+from collections.abc import Collection, Mapping
+
+from policygen.model.lint import Finding, LintReport
+from policygen.model.tuning import Family, Scan
+from policygen.proof.lint.place import Source, place
+from policygen.proof.lint.rules import RULES, Rule
+from policygen.proof.lint.subject import Remark, Subject, bindings_of, subjects
+
+FamilyName = tuple[str, str, str]
+
+
+def lint(
+    scan: Scan,
+    sources: Mapping[str, Source],
+    rules: tuple[Rule, ...] = RULES,
+    families: Collection[FamilyName] | None = None,
+) -> LintReport:
+    """What the rules find in the entries of a scan, or of some of its families."""
+    judged = [s for s in subjects(scan) if families is None or family_name(s.family) in families]
+    findings = [
+        _finding(rule, subject, remark, sources[subject.family.header])
+        for subject in judged
+        for rule in rules
+        for remark in rule.check(subject)
+    ]
+    findings.sort(key=lambda f: (f.path, f.line, f.column, f.rule, f.message))
+    names = {rule.name for rule in rules}
+    seen = {family_name(s.family): s.family for s in judged}
+    return LintReport(
+        cub=scan.cub,
+        off=tuple(rule.name for rule in RULES if rule.name not in names),
+        families=len(seen),
+        entries=len(judged),
+        unbound=tuple(
+            "::".join(name[1:])
+            for name, family in seen.items()
+            # One without specializations only helps others.
+            if family.specializations and not bindings_of(family, scan.cub)
+        ),
+        findings=tuple(findings),
+        counts={rule.name: sum(f.rule == rule.name for f in findings) for rule in rules},
+        problems=scan.problems,
+    )
+
+
+def family_name(family: Family) -> FamilyName:
+    """What tells a family from all others: two in one header can have the same name."""
+    return family.header, family.namespace, family.name
+
+
+def _finding(rule: Rule, subject: Subject, remark: Remark, source: Source) -> Finding:
+    where = place(source.data, remark.span, remark.word)
+    return Finding(
+        rule=rule.name,
+        severity=rule.severity,
+        header=subject.family.header,
+        family=subject.family.name,
+        args=subject.entry.args,
+        line=where.line,
+        column=where.column,
+        message=remark.message,
+        path=source.path,
+        text=where.text,
+        width=where.width,
+    )

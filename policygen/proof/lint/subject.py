@@ -1,0 +1,72 @@
+"""What a rule looks at, and what it says."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policygen.bindings.load import bound
+from policygen.model.base import Span
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding
+from policygen.model.cub import Cub
+from policygen.model.tuning import Entry, Family, Member, Scan
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One live entry, its family, and what is known about the family."""
+
+    entry: Entry
+    family: Family
+    families: tuple[Family, ...]
+    """Of the whole tree: what an entry inherits stands in others."""
+    bindings: tuple[FamilyBinding, ...]
+    """How variants come to be values; several where several sites read one family."""
+    benchmarks: tuple[BenchmarkBinding, ...] = ()
+    """What measured them."""
+
+    def member(self, name: str) -> Member | None:
+        """A member of the entry's own."""
+        return next((m for m in self.entry.members if m.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a rule says about a subject, and where."""
+
+    span: Span
+    message: str
+    word: str | None = None
+    """What to point at within the span; the comments of an entry have no spans of their own."""
+
+
+def subjects(scan: Scan) -> Iterator[Subject]:
+    """Every live entry of a scan, primary templates among them."""
+    for family in scan.families:
+        bindings = bindings_of(family, scan.cub)
+        benchmarks = _benchmarks(bindings, scan.cub)
+        for entry in family.entries:
+            if not entry.disabled:
+                yield Subject(entry, family, scan.families, bindings, benchmarks)
+
+
+def bindings_of(family: Family, cub: Cub) -> tuple[FamilyBinding, ...]:
+    """What the bindings say about a family; nothing for one that no site reads."""
+    if cub.version == "unknown":
+        return ()
+    return tuple(
+        binding
+        for algorithm in bound(cub.version)
+        for binding in algorithm.families
+        if binding.name == family.name
+        # The families of old stay in trees that select otherwise, for the public dispatchers.
+        and (site := algorithm.site(binding.site, "specializations"))
+        and (site.header, f"cub::{site.namespace}") == (family.header, family.namespace)
+    )
+
+
+def _benchmarks(bindings: tuple[FamilyBinding, ...], cub: Cub) -> tuple[BenchmarkBinding, ...]:
+    sites = {binding.site for binding in bindings}
+    if not sites:
+        return ()
+    return tuple(
+        b for algorithm in bound(cub.version) for b in algorithm.benchmarks if b.site in sites
+    )

@@ -1,0 +1,58 @@
+"""In what a count is counted, and how large the elements are that an entry is for."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from policygen.bindings.load import types
+from policygen.model.bindings import FamilyBinding, Unit
+from policygen.model.tuning import Entry
+from policygen.proof.lint.keys import normal
+
+SHARED = 48 * 1024
+"""CUB's `max_smem_per_block`, to which its scaling limits the threads."""
+
+# "classify_key_size<KeyT>()", "sizeof(ValueT)"
+_SIZE = re.compile(r"(?:\bclassify_\w*size\s*<|\bsizeof\s*\()\s*(\w+)\s*[>)]")
+# "key_size::_4", "16"
+_BYTES = re.compile(r"(?:\w+::_)?(\d+)")
+
+
+def role_sizes(binding: FamilyBinding, entry: Entry) -> dict[str, int]:
+    """Role → bytes, as far as an entry's arguments tell them."""
+    sizes: dict[str, int] = {}
+    if len(binding.args) != len(entry.args):
+        return sizes
+    for expression, arg in zip(binding.args, entry.args, strict=True):
+        role, size = _SIZE.search(expression), _BYTES.fullmatch(arg)
+        if role and size and int(size[1]):
+            sizes[role[1]] = int(size[1])
+        elif named := _type_sizes().get(normal(arg)):
+            sizes.setdefault(expression, named)
+    return sizes
+
+
+def scale_items(unit: Unit | None, items: int, sizes: Mapping[str, int]) -> int | None:
+    """The items that each thread gets; none where the size that scales them is not known."""
+    if unit is None:
+        return items
+    size = sizes.get(unit.of)
+    if size is None:
+        return None
+    if unit.scaling == "reg_bound":
+        return max(1, items * 4 // max(4, size))
+    most = items * 2 if unit.scaling == "mem_bound" else items
+    return max(1, min(items * 4 // size, most))
+
+
+def scale_threads(unit: Unit | None, threads: int, items: int, sizes: Mapping[str, int]) -> int:
+    """The threads that a block gets for scaled items, whose size is known."""
+    if unit is None or unit.scaling == "nominal_4b":
+        return threads
+    fitting = SHARED // (sizes[unit.of] * items)
+    return min(threads, -(-fitting // 32) * 32)
+
+
+@cache
+def _type_sizes() -> dict[str, int]:
+    return {normal(t.cpp): t.size for t in types().types if t.cpp and t.size}

@@ -1,0 +1,18 @@
+"""Folders that stand before a tree and replace one of its headers."""
+
+import hashlib
+from pathlib import Path
+
+from policygen.model.marks import Marked
+from policygen.paths import cache_folder, write_atomically
+
+TUNINGS = "cub/device/dispatch/tuning"
+
+
+def overlay(marked: Marked) -> str:
+    """The include folder of a marked header; the same content has the same one."""
+    digest = hashlib.sha256(marked.data).hexdigest()[:32]
+    path = Path(cache_folder()) / "overlay" / digest / TUNINGS / marked.header.name
+    if not path.is_file() or path.read_bytes() != marked.data:
+        write_atomically(path, marked.data)
+    return str(path.parents[4])

@@ -1,0 +1,211 @@
+"""Finds entries that no workload can select, by looking which marks ever show in a policy."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from policygen.bindings.load import bound
+from policygen.errors import PolicygenError
+from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding, Site
+from policygen.model.cub import Cub
+from policygen.model.marks import Marked
+from policygen.model.reach import CallOnly, Unreachable
+from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
+from policygen.proof import answers
+from policygen.proof.causes import Seen, explain
+from policygen.proof.compile import Progress
+from policygen.proof.overlay import overlay
+from policygen.proof.probe import Batch, ask, batches, workloads
+from policygen.proof.resolve import used_families
+from policygen.proof.sites import BoundFamily, bound_families
+from policygen.proof.toolchain import Toolchain
+from policygen.proof.unit import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A site with all workloads that are tried there, on the archs whose policies read it."""
+
+    site: Site
+    families: tuple[BoundFamily, ...]
+    points: tuple[Workload, ...]
+    archs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What showed, and what did not."""
+
+    workloads: int
+    entries: int
+    unreachable: tuple[Unreachable, ...]
+    call_only: tuple[CallOnly, ...]
+    archs: tuple[str, ...]
+    errors: tuple[PolicygenError, ...]
+
+
+@dataclass(slots=True)
+class Sightings:
+    """Who selected each entry of one header; entries by number."""
+
+    by_benchmark: dict[int, str] = field(default_factory=dict)
+    by_call: dict[int, str] = field(default_factory=dict)
+
+
+def tried_sites(
+    cub: Cub, headers: Sequence[TuningHeader], toolchain: Toolchain
+) -> tuple[Tried, ...]:
+    """Every site of the specialization dialect whose families the tree has."""
+    chains = {chain.namespace: chain for header in headers for chain in header.chains}
+    found = []
+    for algorithm in bound(cub.version):
+        for site in algorithm.sites:
+            families = bound_families(algorithm, site, headers)
+            if site.dialect != "specializations" or not families:
+                continue
+            calls = [*algorithm.benchmarks, *algorithm.calls]
+            points = [
+                point
+                for call in calls
+                if call.site == site.name
+                for point in workloads(call, cub.version)
+            ]
+            archs = _reading(chains.get(f"cub::{site.namespace}"), families, toolchain)
+            found.append(Tried(site, families, tuple(points), archs))
+    return tuple(found)
+
+
+def reach(
+    cub: Cub,
+    tried: Sequence[Tried],
+    marked: Mapping[str, Marked],
+    toolchain: Toolchain,
+    *,
+    progress: Progress | None = None,
+) -> Reached:
+    """Asks for every workload which entry shows, and explains those that never do."""
+    includes = cub.includes or (cub.root,)
+    lots: list[Batch] = []
+    for place in tried:
+        folders = (overlay(marked[place.site.header]), *includes)
+        lots += batches(
+            place.site,
+            cub.version,
+            folders,
+            place.points,
+            place.archs,
+            toolchain,
+            families=place.families,
+        )
+    told = ask(lots, toolchain, progress=progress)
+    unreachable: list[Unreachable] = []
+    call_only: list[CallOnly] = []
+    entries = 0
+    for place in tried:
+        copy = marked[place.site.header]
+        sightings, seen = Sightings(), Seen({}, {})
+        for point in place.points:
+            for arch in place.archs:
+                if row := told.of(point, arch, marked=True):
+                    _note(place, point, arch, row, copy, sightings, seen)
+        for number, family, entry in _of(place, copy):
+            entries += 1
+            if number in sightings.by_benchmark:
+                continue
+            if number in sightings.by_call:
+                call_only.append(
+                    CallOnly(**_fields(family, entry), example=sightings.by_call[number])
+                )
+            elif not told.errors:
+                unreachable.append(explain(copy.header, family, entry, number, seen))
+    return Reached(
+        workloads=sum(len(place.points) for place in tried),
+        entries=entries,
+        unreachable=tuple(sorted(unreachable, key=_order)),
+        call_only=tuple(sorted(call_only, key=_order)),
+        archs=tuple(sorted({a for place in tried for a in place.archs}, key=arch_number)),
+        errors=told.errors,
+    )
+
+
+def _note(
+    place: Tried,
+    point: Workload,
+    arch: str,
+    row: Sequence[str],
+    copy: Marked,
+    sightings: Sightings,
+    seen: Seen,
+) -> None:
+    shown = copy.entry(answers.value(row[0]))
+    text = f"{describe(point)} on {arch}"
+    if shown is not None:
+        by = (
+            sightings.by_benchmark
+            if isinstance(point.call, BenchmarkBinding)
+            else sightings.by_call
+        )
+        by.setdefault(shown, text)
+    read = used_families(copy.header.chains, place.site.namespace, arch)
+    for (family, _), answer in zip(place.families, row[1:], strict=True):
+        if family.name in read:
+            seen.note(family.name, answers.key(answer), shown, text)
+
+
+def describe(point: Workload) -> str:
+    """A workload in words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
+    name = [point.call.name] if isinstance(point.call, BenchmarkBinding) else []
+    return " ".join([*name, *(f"{axis}={value}" for axis, value in point.values.items())])
+
+
+def _of(place: Tried, copy: Marked) -> list[tuple[int, Family, Entry]]:
+    """The specializations of a site's families, with their numbers."""
+    names = {binding.name for binding, _ in place.families}
+    return [
+        (number, family, entry)
+        for number, (family, entry) in enumerate(copy.entries)
+        if family.name in names
+        and family.namespace == f"cub::{place.site.namespace}"
+        and entry.kind != "primary"
+    ]
+
+
+def _reading(
+    chain: PolicyChain | None, families: Sequence[BoundFamily], toolchain: Toolchain
+) -> tuple[str, ...]:
+    """The archs whose policies read one of the families."""
+    names = {binding.name for binding, _ in families}
+    archs = {
+        policy.arch
+        for policy in (chain.policies if chain else ())
+        if any(use.family in names for use in policy.uses)
+    }
+    return tuple(sorted(archs & set(toolchain.archs), key=arch_number))
+
+
+def _fields(family: Family, entry: Entry) -> dict[str, object]:
+    return {
+        "header": family.header,
+        "family": family.name,
+        "args": entry.args,
+        "line": entry.line,
+    }
+
+
+def _order(found: Unreachable | CallOnly) -> tuple[str, int]:
+    return found.header, found.line
+
+
+def unasked(headers: Sequence[TuningHeader], tried: Sequence[Tried]) -> tuple[str, ...]:
+    """Families with specializations that no binding knows: nothing is said about them."""
+    asked = {
+        (f"cub::{place.site.namespace}", binding.name)
+        for place in tried
+        for binding, _ in place.families
+    }
+    return tuple(
+        f"{family.namespace}::{family.name}"
+        for header in headers
+        for family in header.families
+        if family.specializations and (family.namespace, family.name) not in asked
+    )

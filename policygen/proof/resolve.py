@@ -1,0 +1,159 @@
+"""What CUB selects for each workload, by the compiler, and which entry it comes from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from policygen.errors import PolicygenError
+from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding
+from policygen.model.cub import Cub
+from policygen.model.marks import Marked
+from policygen.model.resolve import EntryPlace, ResolvedRow, Status, Unresolved
+from policygen.model.tuning import Entry, Family, PolicyChain
+from policygen.proof import answers
+from policygen.proof.compile import Progress
+from policygen.proof.overlay import overlay
+from policygen.proof.probe import Answered, Batch, ask, batches, origin, values
+from policygen.proof.sites import Place
+from policygen.proof.toolchain import Toolchain
+from policygen.proof.unit import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The rows that the compiler answered, and the benchmarks that it refused."""
+
+    rows: tuple[ResolvedRow, ...]
+    unresolved: tuple[Unresolved, ...]
+    errors: tuple[PolicygenError, ...]
+
+
+def resolve(
+    cub: Cub,
+    asked: Sequence[Place],
+    marked: Mapping[str, Marked],
+    archs: Sequence[str],
+    toolchain: Toolchain,
+    *,
+    progress: Progress | None = None,
+) -> Resolved:
+    """Rows by benchmark, workload and architecture; `marked` holds marked headers by name."""
+    includes = cub.includes or (cub.root,)
+    lots: list[Batch] = []
+    for place in asked:
+        lots += batches(place.site, cub.version, includes, place.points, archs, toolchain)
+        if place.families and place.site.header in marked:
+            folders = (overlay(marked[place.site.header]), *includes)
+            lots += batches(
+                place.site,
+                cub.version,
+                folders,
+                place.points,
+                archs,
+                toolchain,
+                families=place.families,
+            )
+    told = ask(lots, toolchain, progress=progress)
+    rows, refused = [], {}
+    for place in asked:
+        for point in place.points:
+            for arch in archs:
+                if row := _row(place, point, arch, told, marked.get(place.site.header)):
+                    rows.append(row)
+                else:
+                    name = _name(point)
+                    refused[name] = Unresolved(benchmark=name, reason="it does not compile")
+    rows.sort(key=lambda row: (row.benchmark, arch_number(row.arch)))
+    return Resolved(tuple(rows), tuple(refused.values()), told.errors)
+
+
+def _row(
+    place: Place, point: Workload, arch: str, told: Answered, marked: Marked | None
+) -> ResolvedRow | None:
+    row = told.of(point, arch)
+    if row is None:
+        return None
+    entry: Entry | None = None
+    family: Family | None = None
+    note = None
+    since: str | None
+    if place.site.dialect == "selectors":
+        since, default = origin(row)
+        since = None if default else since
+    else:
+        number, keys = _marks(place, told.of(point, arch, marked=True), marked)
+        if number is not None and marked is not None:
+            family, entry = marked.entries[number]
+        note = _difference(place, arch, number, keys, marked)
+        since = family.arch if family and entry and entry.kind != "primary" else None
+    return ResolvedRow(
+        benchmark=_name(point),
+        workload=dict(point.values),
+        arch=arch,
+        values=values(place.site, row),
+        entry=_place(family, entry) if family and entry else None,
+        status=_status(arch, since),
+        since=since,
+        note=note,
+    )
+
+
+def _marks(
+    place: Place, row: Sequence[str] | None, marked: Marked | None
+) -> tuple[int | None, dict[str, answers.Key]]:
+    """The entry that shows in the policy, and the one of each family that the key leads to."""
+    if row is None or marked is None:
+        return None, {}
+    shown, *keys = row
+    found = {
+        binding.name: answers.key(text)
+        for (binding, _), text in zip(place.families, keys, strict=True)
+    }
+    return marked.entry(answers.value(shown)), found
+
+
+def _difference(
+    place: Place,
+    arch: str,
+    number: int | None,
+    keys: Mapping[str, answers.Key],
+    marked: Marked | None,
+) -> str | None:
+    """An entry that has the workload's key and is not selected."""
+    if marked is None:
+        return None
+    used = used_families(marked.header.chains, place.site.namespace, arch)
+    for name, key in keys.items():
+        if name not in used or key.entry in {-1, number}:
+            continue
+        family, entry = marked.entries[key.entry]
+        if entry.kind != "primary":
+            place_of = f"{family.header}:{entry.line}"
+            return f"{place_of} ({family.name}) has this key, and is not selected"
+    return None
+
+
+def used_families(chains: Sequence[PolicyChain], namespace: str, arch: str) -> frozenset[str]:
+    """The families that an architecture's policy reads, as the headers' text has it."""
+    for chain in chains:
+        if chain.namespace == f"cub::{namespace}":
+            fitting = [p for p in chain.policies if arch_number(p.arch) <= arch_number(arch)]
+            if fitting:
+                newest = max(fitting, key=lambda policy: arch_number(policy.arch))
+                return frozenset(use.family for use in newest.uses)
+    return frozenset()
+
+
+def _status(arch: str, since: str | None) -> Status:
+    if since is None:
+        return "default"
+    return "tuned" if since == arch else "inherited"
+
+
+def _place(family: Family, entry: Entry) -> EntryPlace:
+    return EntryPlace(header=family.header, family=family.name, args=entry.args, line=entry.line)
+
+
+def _name(point: Workload) -> str:
+    assert isinstance(point.call, BenchmarkBinding)
+    return point.call.name

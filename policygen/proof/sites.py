@@ -1,0 +1,143 @@
+"""Which workloads a tree is asked about, where CUB decides them, and with which families."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from policygen.bindings.load import Bound, bound, types
+from policygen.errors import InputError
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
+from policygen.model.cub import Cub, Dialect
+from policygen.model.tuning import Family, TuningHeader
+from policygen.proof.probe import workloads
+from policygen.proof.unit import Workload
+
+BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
+"""A family, and for each of its template parameters whether it is a `type` or a `value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A site of this tree, with what is asked there."""
+
+    algorithm: str
+    site: Site
+    families: tuple[BoundFamily, ...]
+    points: tuple[Workload, ...]
+
+
+def places(
+    cub: Cub,
+    headers: Sequence[TuningHeader],
+    pattern: re.Pattern[str],
+    axes: Mapping[str, frozenset[str]],
+    header_names: frozenset[str] = frozenset(),
+) -> tuple[Place, ...]:
+    """Every site with benchmarks that match, or all of some headers; nothing left is an error."""
+    found = []
+    for algorithm in bound(cub.version):
+        for site in _sites(algorithm, cub.dialect):
+            if header_names and site.header not in header_names:
+                continue
+            points = [
+                point
+                for benchmark in algorithm.benchmarks
+                if benchmark.site == site.name and pattern.match(benchmark.name)
+                for point in workloads(benchmark, cub.version)
+                if _matches(point, axes)
+            ]
+            if points:
+                families = bound_families(algorithm, site, headers)
+                found.append(Place(algorithm.algorithm, site, families, tuple(points)))
+    if not found:
+        raise _nothing(cub.version, pattern, axes, header_names)
+    return tuple(found)
+
+
+def bound_families(
+    algorithm: Bound, site: Site, headers: Sequence[TuningHeader]
+) -> tuple[BoundFamily, ...]:
+    """The families that a site's policies read; none in the selector dialect."""
+    if site.dialect == "selectors":
+        return ()
+    declared = {
+        family.name: family
+        for header in headers
+        if header.name == site.header
+        for family in header.families
+        if family.namespace == f"cub::{site.namespace}"
+    }
+    return tuple(
+        (binding, _kinds(declared[binding.name]))
+        for binding in algorithm.families
+        if binding.site == site.name and binding.name in declared
+    )
+
+
+def marked_members(algorithms: Sequence[Bound], dialect: Dialect) -> dict[tuple[str, str], str]:
+    """Which member of which family carries a mark, by namespace and name."""
+    found = {}
+    for algorithm in algorithms:
+        for binding in algorithm.families:
+            if site := algorithm.site(binding.site, dialect):
+                found[f"cub::{site.namespace}", binding.name] = binding.mark
+    return found
+
+
+def _sites(algorithm: Bound, dialect: Dialect) -> list[Site]:
+    """One for each name: of the tree's dialect where the version has it, else of the other."""
+    names = dict.fromkeys(site.name for site in algorithm.sites)
+    other: Dialect = "specializations" if dialect == "selectors" else "selectors"
+    found = [algorithm.site(name, dialect) or algorithm.site(name, other) for name in names]
+    return [site for site in found if site is not None]
+
+
+def _kinds(family: Family) -> tuple[str, ...]:
+    return tuple(parameter.kind for parameter in family.parameters)
+
+
+def _matches(point: Workload, axes: Mapping[str, frozenset[str]]) -> bool:
+    """CCCL's `-a`: `T{ct}=I8`; the flags may be left out, and an older name of an axis is known."""
+    assert isinstance(point.call, BenchmarkBinding)
+    names = {**{name: name for name in point.values}, **_older(point.call)}
+    return all(
+        point.values.get(names.get(axis.partition("{")[0], axis), None) in wanted
+        for axis, wanted in axes.items()
+    )
+
+
+def _older(benchmark: BenchmarkBinding) -> dict[str, str]:
+    return {older: axis for axis, older in benchmark.renamed.items() if axis in benchmark.axes}
+
+
+def _nothing(
+    version: str,
+    pattern: re.Pattern[str],
+    axes: Mapping[str, frozenset[str]],
+    header_names: frozenset[str],
+) -> InputError:
+    benchmarks = [b for algorithm in bound(version) for b in algorithm.benchmarks]
+    asked = [f"-R {pattern.pattern!r}"] if pattern.pattern else []
+    asked += [f"-a '{axis}=[{','.join(sorted(wanted))}]'" for axis, wanted in axes.items()]
+    asked += sorted(header_names)
+    named = [b for b in benchmarks if pattern.match(b.name)]
+    known = sorted({axis for b in named for axis in b.axes})
+    unknown = sorted({axis.partition("{")[0] for axis in axes} - set(known))
+    rows = [f"Benchmarks: {', '.join(b.name for b in named or benchmarks)}"]
+    if named:
+        rows.append(f"their axes: {', '.join(known)}")
+    reason = f"; no benchmark has an axis {', '.join(unknown)}" if unknown and named else ""
+    return InputError(f"nothing is bound that matches {' '.join(asked)}{reason}", "\n  ".join(rows))
+
+
+def remarks(cub: Cub) -> tuple[str, ...]:
+    """What a user should know of the bindings that are used for a tree."""
+    tested = types().tested
+    from policygen.bindings.load import is_tested
+
+    if is_tested(cub.version):
+        return ()
+    return (
+        f"CUB {cub.version} is none of the versions that the bindings were tried with "
+        f"({tested.since} to before {tested.below}); those of the nearest version are used",
+    )

@@ -1,0 +1,76 @@
+"""The CUDA compiler: where it is, which release, which architectures it can compile."""
+
+import os
+import re
+import shutil
+import sysconfig
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from policygen.errors import InputError, MissingToolError
+from policygen.model.arch import arch_number
+from policygen.process import run
+
+REMEDY = "Install it: pip install 'policygen[cuda]'; or set CUDA_HOME to an installed toolkit."
+# Cuda compilation tools, release 13.2, V13.2.51
+_RELEASE = re.compile(r"release [\d.]+, V([\d.]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """One nvcc."""
+
+    nvcc: Path
+    version: str
+    archs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"nvcc {self.version} ({self.nvcc})"
+
+    @property
+    def newest(self) -> str:
+        """The newest architecture that it compiles for."""
+        return self.archs[-1]
+
+    def check(self, archs: Iterable[str]) -> None:
+        """Refuses architectures that it cannot compile."""
+        if missing := [arch for arch in archs if arch not in self.archs]:
+            raise InputError(
+                f"nvcc {self.version} cannot compile for {', '.join(missing)}",
+                f"It can for {', '.join(self.archs)}.",
+            )
+
+
+def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:
+    """Nvcc of `CUDA_HOME`, else of the extra `cuda`, else on PATH, else of `/usr/local/cuda`."""
+    for candidate in _candidates(os.environ if environment is None else environment):
+        if candidate.is_file():
+            return _describe(candidate)
+    raise MissingToolError("nvcc", REMEDY)
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterable[Path]:
+    if home := environment.get("CUDA_HOME"):
+        nvcc = Path(home) / "bin" / "nvcc"
+        if not nvcc.is_file():
+            raise MissingToolError(f"{nvcc} (from CUDA_HOME)", "Unset CUDA_HOME or correct it.")
+        yield nvcc
+    yield from sorted(Path(sysconfig.get_path("purelib")).glob("nvidia/cu*/bin/nvcc"), reverse=True)
+    if found := shutil.which("nvcc", path=environment.get("PATH")):
+        yield Path(found)
+    yield Path("/usr/local/cuda/bin/nvcc")
+
+
+@cache
+def _describe(nvcc: Path) -> Toolchain:
+    release = _RELEASE.search(run([str(nvcc), "--version"], install=REMEDY))
+    # compute_90
+    listed = re.findall(
+        r"compute_(\d+)$", run([str(nvcc), "--list-gpu-arch"], install=REMEDY), re.M
+    )
+    if release is None or not listed:
+        raise MissingToolError(f"a working nvcc ({nvcc} does not tell its release)", REMEDY)
+    archs = sorted((f"sm{number}" for number in listed), key=arch_number)
+    return Toolchain(nvcc, release[1], tuple(archs))

@@ -1,0 +1,78 @@
+"""Unreachable entries on the terminal."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from policygen.model.reach import CallOnly, Reach, Unreachable
+from policygen.report import console
+from policygen.report.console import nearby, plural
+from policygen.report.scan import fill
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_reach(document: Reach, *, head: bool, verbose: bool) -> None:
+    """Each entry with its reason; entries with the same reason together."""
+    out = console.results()
+    if head:
+        cub = document.cub
+        where = nearby(Path(cub.root))
+        out.print(
+            f"CUB {cub.version} ({cub.dialect}), {where} [{cub.found}]; {document.toolchain}\n",
+            style="dim",
+        )
+    for (header, family, reason), lot in _lots(document.unreachable).items():
+        _print_lot(out, header, family, reason, lot)
+    if verbose and document.call_only:
+        out.print("Selected by some call, and by no benchmark:", style="bold")
+        for entry in document.call_only:
+            _print_entry(out, entry, "yellow")
+            _print_filled(out, f"by {entry.example}", "    ", "dim")
+        out.print()
+    if head:
+        out.print(_summary(document))
+    for remark in document.remarks:
+        out.print(f"note: {remark}", style="yellow")
+
+
+def _lots(
+    unreachable: tuple[Unreachable, ...],
+) -> dict[tuple[str, str, str], list[Unreachable]]:
+    lots: dict[tuple[str, str, str], list[Unreachable]] = {}
+    for found in unreachable:
+        lots.setdefault((found.header, found.family, found.reason), []).append(found)
+    return lots
+
+
+def _print_lot(
+    out: "Console", header: str, family: str, reason: str, lot: list[Unreachable]
+) -> None:
+    out.print(f"{header}: {family}", style="bold")
+    _print_filled(out, f"{lot[0].cause}: {reason}", "  ", "red")
+    for entry in lot:
+        _print_entry(out, entry, "cyan")
+        if entry.example and entry is lot[0]:
+            _print_filled(out, f"for example {entry.example}", "    ", "dim")
+    out.print()
+
+
+def _print_entry(out: "Console", entry: Unreachable | CallOnly, style: str) -> None:
+    _print_filled(out, f"{entry.header}:{entry.line}: <{', '.join(entry.args)}>", "  ", style)
+
+
+def _print_filled(out: "Console", text: str, indent: str, style: str) -> None:
+    for row in fill(text.split(" "), out.width, indent, f"{indent}    ", " "):
+        out.print(row, style=style)
+
+
+def _summary(document: Reach) -> str:
+    found = len(document.unreachable)
+    parts = [
+        f"{plural(document.entries, 'entry', 'entries')}, {found:,} never selected",
+        f"{len(document.call_only):,} by no benchmark",
+    ]
+    if document.unasked:
+        parts.append(f"not asked: {', '.join(document.unasked)}")
+    tried = f"{plural(document.workloads, 'workload')} tried on {', '.join(document.archs)}"
+    return f"{'; '.join(parts)}\n{tried}"

@@ -1,0 +1,47 @@
+"""Copies of tuning headers in which every entry is recognisable by what is selected.
+
+Each live entry gets a number of its own: as a constant, which tells the entry that the compiler
+takes for a key, and in place of a count of items, which shows in the policy that is selected. The
+count is an odd multiple of a power of two, so that it survives the scaling by a type's size.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from policygen.model.base import Span
+from policygen.model.inheritance import all_members
+from policygen.model.marks import Marked, mark
+from policygen.model.tuning import Entry, Family, TuningHeader
+
+
+def mark_header(
+    header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]
+) -> Marked:
+    """Marks the entries of the families that are named (by namespace and name), with a member."""
+    entries: list[tuple[Family, Entry]] = []
+    edits: list[tuple[Span, str]] = []
+    for family in header.families:
+        member = members.get((family.namespace, family.name))
+        for entry in family.entries if member else ():
+            if entry.disabled or entry.body_span is None or member is None:
+                continue
+            edits += _edits(header, family, entry, member, len(entries))
+            entries.append((family, entry))
+    for span, text in sorted(edits, reverse=True):
+        data = data[: span.start] + text.encode() + data[span.end :]
+    return Marked(header, data, tuple(entries))
+
+
+def _edits(
+    header: TuningHeader, family: Family, entry: Entry, member: str, number: int
+) -> Iterator[tuple[Span, str]]:
+    body = entry.body_span
+    assert body is not None
+    start = Span(body.start, body.start)
+    text = f" static constexpr int policygen_entry = {number};"
+    own = next((m for m in entry.members if m.name == member), None)
+    if own is not None:
+        yield own.value_span, str(mark(number))
+    elif entry.kind != "primary" and member in all_members(header, family, entry):
+        # It must not get a member that it would lack: then it is not selected, and shall not be.
+        text += f" static constexpr int {member} = {mark(number)};"
+    yield start, text
