@@ -23,7 +23,7 @@ def run(
         done = subprocess.run(
             command, cwd=cwd, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL
         )
-    except (FileNotFoundError, PermissionError) as error:
+    except OSError as error:  # absent, not to be executed, or of another platform
         raise MissingToolError(command[0], install) from error
     if done.returncode != 0:
         stderr = done.stderr.decode(errors="replace")

@@ -41,29 +41,32 @@ class Tree:
         }
 
 
-def read_tree(cub: "Cub") -> Tree:
-    """Scans all headers of a tree."""
+def read_tree(cub: "Cub", names: Sequence[str] = ()) -> Tree:
+    """Scans the headers of a tree: those that are named, by algorithm or by header, or all."""
     from policygen import tree
     from policygen.source.scan import scan_headers
 
-    paths = tree.tuning_headers(cub)
+    known = {path.name: path for path in tree.tuning_headers(cub)}
+    wanted = _header_names(names, known, cub.version) or frozenset(known)
+    paths = tuple(path for name, path in known.items() if name in wanted)
     scanned = scan_headers(paths)
     return Tree(cub, scanned.headers, {path.name: path for path in paths}, scanned.errors)
 
 
-def header_names(names: Sequence[str], found: Tree) -> frozenset[str]:
-    """The headers that are meant by an algorithm's or a header's name."""
+def _header_names(names: Sequence[str], known: Mapping[str, Path], version: str) -> frozenset[str]:
+    """What is meant by a header's name, or by an algorithm's: that of a header, or of a binding."""
+    from policygen.bindings.load import bound
     from policygen.source.select import algorithm
 
-    wanted = set()
+    bindings = {b.algorithm: {site.header for site in b.sites} for b in bound(version)}
+    wanted: set[str] = set()
     for name in names:
-        for known in found.paths:
-            if name in {known, known.removesuffix(".cuh"), algorithm(known)}:
-                wanted.add(known)
-                break
-        else:
-            here = ", ".join(algorithm(path) for path in found.paths)
+        meant = {h for h in known if name in {h, h.removesuffix(".cuh"), algorithm(h)}}
+        meant |= bindings.get(name, set()) & known.keys()
+        if not meant:
+            here = ", ".join(algorithm(header) for header in known)
             raise InputError(f"no tuning header is called {name!r}", f"Here are: {here}")
+        wanted.update(meant)
     return frozenset(wanted)
 
 

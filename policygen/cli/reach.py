@@ -24,18 +24,16 @@ def reach(
     was never seen.
     """
     from policygen import tree
-    from policygen.cli.asking import compile_progress, header_names, read_tree
+    from policygen.cli.asking import compile_progress, read_tree
     from policygen.model.base import Problem
     from policygen.model.reach import Reach
     from policygen.proof import reach as proof
     from policygen.proof.sites import remarks
     from policygen.proof.toolchain import find_toolchain
 
-    found = read_tree(tree.find(cub, Path.cwd()))
-    names = header_names(headers, found)
-    wanted = tuple(h for h in found.headers if not names or h.name in names)
+    found = read_tree(tree.find(cub, Path.cwd()), headers)
     toolchain = find_toolchain()
-    tried = proof.tried_sites(found.cub, wanted, toolchain)
+    tried = proof.tried_sites(found.cub, found.headers, toolchain)
     told = proof.reach(
         found.cub,
         tried,
@@ -52,7 +50,7 @@ def reach(
         reached=told.entries - len(told.unreachable),
         unreachable=told.unreachable,
         call_only=told.call_only,
-        unasked=proof.unasked(wanted, tried),
+        unasked=proof.unasked(found.headers, tried),
         remarks=remarks(found.cub),
         problems=tuple(Problem.of(error) for error in found.errors),
     )

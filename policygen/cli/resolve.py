@@ -54,7 +54,7 @@ def resolve(
     from policygen.cli.asking import read_tree
     from policygen.report import resolve as report
 
-    found = read_tree(tree.find(cub, Path.cwd()))
+    found = read_tree(tree.find(cub, Path.cwd()), headers)
     question = Question(headers, regex, axes, archs, quiet=quiet)
     if compare is None:
         document, errors = question.ask(found)
@@ -65,7 +65,7 @@ def resolve(
         return _ending(errors)
     from policygen.proof.difference import compare_resolutions
 
-    before, errors_before = question.ask(read_tree(_other(found.cub, compare)))
+    before, errors_before = question.ask(read_tree(_other(found.cub, compare), headers))
     after, errors_after = question.ask(found)
     comparison = compare_resolutions(before, after)
     if as_json:
@@ -94,14 +94,14 @@ class Question:
 
     def ask(self, found: "Tree") -> "tuple[Resolution, tuple[PolicygenError, ...]]":
         """What the compiler says, and what could not be asked."""
-        from policygen.cli.asking import chosen_archs, compile_progress, header_names
+        from policygen.cli.asking import chosen_archs, compile_progress
         from policygen.model.base import Problem
         from policygen.model.resolve import Resolution
         from policygen.proof.resolve import resolve
         from policygen.proof.sites import places, remarks
         from policygen.proof.toolchain import find_toolchain
 
-        names = header_names(self.headers, found)
+        names = frozenset(found.paths) if self.headers else frozenset()
         archs = chosen_archs(self.archs, found.headers)
         asked = places(found.cub, found.headers, self.pattern, self.axes, names)
         toolchain = find_toolchain()

@@ -134,6 +134,8 @@ class Site(Versioned):
     includes: tuple[str, ...] = ()
     hub: str
     """The policy hub, or the policy selector, with the roles of the workload."""
+    max_policy: str = "MaxPolicy"
+    """What the hub calls the policy of its newest architecture."""
     policy: str = ""
     """The member of the active policy, or of the selected one, that holds the values."""
     setup: tuple[str, ...] = ()

@@ -10,8 +10,8 @@ from policygen.model.tuning import Value
 _BYTES = re.compile(r"\.b8 [\w$]+\[\d+\] = \{([\d, ]+)\}")
 # 4U, 4UL, -1
 _NUMBER = re.compile(r"(-?\d+)(?:U?L{0,2})")
-# cub::CUB_300001_SM_900::detail::scan::policygen_probe::
-_SCOPE = re.compile(r"(?:\(anonymous namespace\)::|\b\w+::)+(?=\w)")
+# cub::CUB_300001_SM_900::policygen_probe::, <unnamed>::; not what follows Outer<int>
+_SCOPE = re.compile(r"(?<![\w:>])(?:::)?(?:(?:<unnamed>|\(anonymous namespace\)|\w+)::)+(?=\w)")
 _OPENING, _CLOSING = "<([{", ">)]}"
 
 
@@ -28,10 +28,14 @@ def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
     """Row → its answers, each as the compiler prints the type."""
     found = {}
     for match in _BYTES.finditer(ptx):
-        text = bytes(int(byte) for byte in match[1].split(",")).rstrip(b"\0")
-        if b"policygen_probe::row<" in text:
-            number, *answers = _facts(text.decode())
-            found[int(_inside(number))] = tuple(answers)
+        data = bytes(int(byte) for byte in match[1].split(",")).rstrip(b"\0")
+        if b"policygen_probe::row<" in data:
+            text = data.decode(errors="replace")
+            try:
+                number, *answers = _facts(text)
+                found[int(_inside(number))] = tuple(answers)
+            except ValueError as error:
+                raise _unreadable(text) from error
     if not found:
         # No answer must not read as "nothing is selected".
         raise InputError("the probe's PTX holds no answers", "Please report this.")
@@ -55,6 +59,12 @@ def key(answer: str) -> Key:
 def plain(text: str) -> str:
     """A name without the namespaces that it lives in; `688U` is 688."""
     return re.sub(r"\b(\d+)U?L{0,2}\b", r"\1", _SCOPE.sub("", text))
+
+
+def _unreadable(text: str) -> InputError:
+    return InputError(
+        f"the probe's PTX holds an answer that cannot be read: {text}", "Please report this."
+    )
 
 
 def _facts(text: str) -> list[str]:

@@ -4,14 +4,17 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
 
-from policygen.errors import PolicygenError, ProcessError
+from policygen.errors import InputError, PolicygenError, ProcessError
 from policygen.model.arch import arch_number
-from policygen.paths import cache_folder, write_atomically
+from policygen.paths import cache_folder
 from policygen.process import run
 from policygen.proof import deps
 from policygen.proof.toolchain import REMEDY, Toolchain
@@ -24,10 +27,12 @@ LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One compile: the text, where it looks for headers, and for which architecture."""
+    """One compile: a text, where it looks for headers, and for which architecture."""
 
     name: str
-    text: str
+    identity: str
+    """The same for the same text, which is made only when it is compiled."""
+    text: Callable[[], str]
     includes: tuple[str, ...]
     arch: str
 
@@ -41,12 +46,17 @@ def compile_all(
 ) -> list[str | PolicygenError]:
     """The PTX of each unit, or why there is none; in the order of the units."""
     results: list[str | PolicygenError] = []
+    taken = Lock()
+    locks: dict[tuple[str, str, tuple[str, ...]], Lock] = {}
 
     def one(unit: Unit) -> str | PolicygenError:
-        try:
-            return _compile(unit, toolchain)
-        except PolicygenError as error:
-            return error
+        with taken:
+            lock = locks.setdefault((unit.identity, unit.arch, unit.includes), Lock())
+        with lock:  # the second of two equal units finds what the first one made
+            try:
+                return _compile(unit, toolchain)
+            except PolicygenError as error:
+                return error
 
     pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
     try:
@@ -66,22 +76,39 @@ def _compile(unit: Unit, toolchain: Toolchain) -> str:
     ptx = folder / f"{key}.ptx"
     if deps.unchanged(folder / f"{key}.json") and (known := _read(ptx)) is not None:
         return known
-    source, listed = folder / f"{key}.cu", folder / f"{key}.d"
-    write_atomically(source, unit.text.encode())
-    command = [str(toolchain.nvcc), *options, "-MD", "-MF", str(listed)]
-    command += ["-o", str(ptx), str(source)]
+    with _cache(folder), TemporaryDirectory(dir=folder) as temporary:
+        source, made, listed = (Path(temporary) / f"unit.{kind}" for kind in ("cu", "ptx", "d"))
+        source.write_text(unit.text())
+        command = [str(toolchain.nvcc), *options]
+        try:
+            outputs = ["-MD", "-MF", str(listed), "-o", str(made)]
+            run([*command, *outputs, str(source)], install=REMEDY)
+        except ProcessError as error:
+            # It stays: whoever reads the message can repeat the command.
+            kept = source.replace(folder / f"{key}.cu")
+            shown = shlex.join([*command, "-o", os.devnull, str(kept)])
+            raise RefusedError([shown], error.status, _shortened(error.stderr)) from error
+        made.replace(ptx)
+        deps.record(folder / f"{key}.json", listed)
+        return ptx.read_text()
+
+
+@contextmanager
+def _cache(folder: Path) -> Iterator[None]:
+    """A folder that must be there: the compiler writes to it."""
     try:
-        run(command, install=REMEDY)
-    except ProcessError as error:
-        raise RefusedError([shlex.join(command)], error.status, _shortened(error.stderr)) from error
-    deps.record(folder / f"{key}.json", listed)
-    source.unlink()
-    return ptx.read_text()
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {folder}: {error.strerror}",
+            "Set POLICYGEN_CACHE to a folder of yours.",
+        ) from error
 
 
 def _key(unit: Unit, options: Sequence[str], toolchain: Toolchain) -> str:
     digest = hashlib.sha256()
-    for part in (toolchain.version, str(toolchain.nvcc), *options, unit.text):
+    for part in (toolchain.version, str(toolchain.nvcc), *options, unit.identity):
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part.encode())
     return digest.hexdigest()[:32]

@@ -19,7 +19,7 @@ def record(manifest: Path, listed: Path) -> None:
     files = {}
     for name in paths:
         path = Path(name)
-        if path.parent != manifest.parent:  # the unit itself is part of the key
+        if manifest.parent not in path.parents:  # the unit itself is part of the key
             stat = path.stat()
             files[name] = [stat.st_size, stat.st_mtime_ns, _digest(path)]
     write_atomically(manifest, json.dumps(files).encode())

@@ -2,31 +2,57 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from policygen.bindings.load import axis_values, types
 from policygen.errors import InputError, PolicygenError
-from policygen.model.bindings import Call, DelayConstructor, FamilyBinding, Site
+from policygen.model.bindings import Call, DelayConstructor, Site
+from policygen.model.marks import Marked
 from policygen.model.tuning import Value
 from policygen.proof import answers
-from policygen.proof.compile import Progress, Unit, compile_all
+from policygen.proof.compile import Progress, RefusedError, Unit, compile_all
+from policygen.proof.overlay import overlay
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.unit import CHUNK, Question, Workload, render
+from policygen.proof.unit import (
+    BoundFamily,
+    Question,
+    Section,
+    Workload,
+    context,
+    identity,
+    render,
+)
+
+ROWS = 160
+"""Questions in one unit. The headers alone take nvcc a second; its time for the questions grows
+faster than with their square from some two hundred on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Questions that one compile answers."""
+class Tree:
+    """What is asked: include folders, a version, and marked copies of headers by name."""
+
+    version: str
+    includes: tuple[str, ...]
+    marked: Mapping[str, Marked]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Workloads at one site, on some architectures; families where entries are asked for, too."""
 
     site: Site
-    questions: tuple[Question, ...]
-    unit: Unit
-    marked: bool
+    points: tuple[Workload, ...]
+    archs: tuple[str, ...]
+    families: tuple[BoundFamily, ...] = ()
+    values: bool = True
+    """Whether the values are asked for, or the entries alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What the compiler said, and which batches it refused."""
+    """What the compiler said, and which units it refused."""
 
     rows: Mapping[tuple[int, str, bool], tuple[str, ...]]
     """By the identity of a workload, the architecture, and whether the tree is marked."""
@@ -37,6 +63,19 @@ class Answered:
         return self.rows.get((id(workload), arch, marked))
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The sections that one compile answers."""
+
+    arch: str
+    sections: tuple[Section, ...]
+
+    @property
+    def marked(self) -> bool:
+        """Whether the compile is of a marked tree."""
+        return self.sections[0].families is not None
+
+
 def workloads(call: Call, version: str) -> tuple[Workload, ...]:
     """Every point of a call's axes."""
     names = tuple(call.axes)
@@ -44,50 +83,91 @@ def workloads(call: Call, version: str) -> tuple[Workload, ...]:
     return tuple(Workload(call, dict(zip(names, point, strict=True))) for point in product(*lists))
 
 
-def batches(
-    site: Site,
-    version: str,
-    includes: Sequence[str],
-    points: Sequence[Workload],
-    archs: Sequence[str],
-    toolchain: Toolchain,
-    *,
-    families: Iterable[tuple[FamilyBinding, Sequence[str]]] | None = None,
-) -> list[Batch]:
-    """The compiles that answer for all workloads; `families` ask for entries of a marked tree.
-
-    In the specialization dialect the compile's architecture decides, in the other one it is asked
-    for: one compile answers for all of them.
-    """
-    if site.dialect == "selectors":
-        lots = [(toolchain.newest, [Question(w, arch) for w in points for arch in archs])]
-    else:
-        lots = [(arch, [Question(w, arch) for w in points]) for arch in archs]
-    found = []
-    for arch, questions in lots:
-        for start in range(0, len(questions), CHUNK):
-            chunk = tuple(questions[start : start + CHUNK])
-            text = render(site, version, chunk, tuple(families or ()), marked=families is not None)
-            unit = Unit(f"{site.header} {arch}", text, tuple(includes), arch)
-            found.append(Batch(site, chunk, unit, families is not None))
-    return found
-
-
 def ask(
-    lots: Sequence[Batch], toolchain: Toolchain, *, progress: Progress | None = None
+    asked: Sequence[Asked], tree: Tree, toolchain: Toolchain, *, progress: Progress | None = None
 ) -> Answered:
-    """Compiles, and reads the answers back."""
+    """Compiles, and reads the answers back.
+
+    What several sites share in a unit is refused together; those are then asked one by one.
+    """
     rows: dict[tuple[int, str, bool], tuple[str, ...]] = {}
-    errors = []
-    results = compile_all([batch.unit for batch in lots], toolchain, progress=progress)
-    for batch, result in zip(lots, results, strict=True):
-        if isinstance(result, PolicygenError):
-            errors.append(result)
-            continue
-        found = answers.read_answers(result)
-        for index, question in enumerate(batch.questions):
-            rows[id(question.workload), question.arch, batch.marked] = found[index]
+    errors: list[PolicygenError] = []
+    lots = _batches(asked, toolchain)
+    while lots:
+        units = [_unit(batch, tree) for batch in lots]
+        results = compile_all(units, toolchain, progress=progress)
+        again: list[Batch] = []
+        for batch, result in zip(lots, results, strict=True):
+            if isinstance(result, str):
+                rows.update(_read(batch, result))
+            elif isinstance(result, RefusedError) and len(batch.sections) > 1:
+                again += [Batch(batch.arch, (section,)) for section in batch.sections]
+            else:
+                errors.append(result)
+        lots = again
     return Answered(rows, tuple(errors))
+
+
+def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
+    """In the specialization dialect a compile's architecture decides, so that each has its own.
+
+    In the selector dialect it is asked for: one compile answers for all of them.
+    """
+    sections: dict[tuple[str, bool], list[Section]] = {}
+    for each in asked:
+        selectors = each.site.dialect == "selectors"
+        for arch in (toolchain.newest,) if selectors else each.archs:
+            archs = each.archs if selectors else (arch,)
+            questions = [Question(point, a) for point in each.points for a in archs]
+            if each.values:
+                sections.setdefault((arch, False), []).extend(_chunks(each.site, questions, None))
+            if each.families:
+                lots = _chunks(each.site, questions, each.families)
+                sections.setdefault((arch, True), []).extend(lots)
+    return [
+        Batch(arch, tuple(lot)) for (arch, _), found in sections.items() for lot in _filled(found)
+    ]
+
+
+def _chunks(
+    site: Site, questions: Sequence[Question], families: tuple[BoundFamily, ...] | None
+) -> Iterable[Section]:
+    for start in range(0, len(questions), ROWS):
+        yield Section(site, tuple(questions[start : start + ROWS]), families)
+
+
+def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
+    """Sections together as long as they fit into a unit."""
+    lot: list[Section] = []
+    for section in sections:
+        rows = sum(len(other.questions) for other in lot)
+        if lot and rows + len(section.questions) > ROWS:
+            yield lot
+            lot = []
+        lot.append(section)
+    if lot:
+        yield lot
+
+
+def _unit(batch: Batch, tree: Tree) -> Unit:
+    headers = dict.fromkeys(section.site.header for section in batch.sections)
+    folders = [overlay(tree.marked[name]) for name in headers] if batch.marked else []
+    short = ", ".join(name.removeprefix("tuning_").removesuffix(".cuh") for name in headers)
+    rendered_from = context(batch.sections, tree.version)
+    return Unit(
+        name=f"{short} on {batch.arch}{' (entries)' if batch.marked else ''}",
+        identity=identity(rendered_from),
+        text=partial(render, rendered_from),
+        includes=(*folders, *tree.includes),
+        arch=batch.arch,
+    )
+
+
+def _read(batch: Batch, ptx: str) -> Iterable[tuple[tuple[int, str, bool], tuple[str, ...]]]:
+    found = answers.read_answers(ptx)
+    questions = [question for section in batch.sections for question in section.questions]
+    for index, question in enumerate(questions):
+        yield (id(question.workload), question.arch, batch.marked), found[index]
 
 
 def values(site: Site, row: Sequence[str]) -> dict[str, Value]:

@@ -14,12 +14,11 @@ from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.proof import answers
 from policygen.proof.causes import Seen, explain
 from policygen.proof.compile import Progress
-from policygen.proof.overlay import overlay
-from policygen.proof.probe import Batch, ask, batches, workloads
+from policygen.proof.probe import Asked, Tree, ask, workloads
 from policygen.proof.resolve import used_families
-from policygen.proof.sites import BoundFamily, bound_families
+from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.unit import Workload
+from policygen.proof.unit import BoundFamily, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +83,15 @@ def reach(
     progress: Progress | None = None,
 ) -> Reached:
     """Asks for every workload which entry shows, and explains those that never do."""
-    includes = cub.includes or (cub.root,)
-    lots: list[Batch] = []
-    for place in tried:
-        folders = (overlay(marked[place.site.header]), *includes)
-        lots += batches(
-            place.site,
-            cub.version,
-            folders,
-            place.points,
-            place.archs,
-            toolchain,
-            families=place.families,
-        )
-    told = ask(lots, toolchain, progress=progress)
+    told = ask(
+        [
+            Asked(place.site, place.points, place.archs, place.families, values=False)
+            for place in tried
+        ],
+        Tree(cub.version, cub.includes or (cub.root,), marked),
+        toolchain,
+        progress=progress,
+    )
     unreachable: list[Unreachable] = []
     call_only: list[CallOnly] = []
     entries = 0

@@ -12,8 +12,7 @@ from policygen.model.resolve import EntryPlace, ResolvedRow, Status, Unresolved
 from policygen.model.tuning import Entry, Family, PolicyChain
 from policygen.proof import answers
 from policygen.proof.compile import Progress
-from policygen.proof.overlay import overlay
-from policygen.proof.probe import Answered, Batch, ask, batches, origin, values
+from policygen.proof.probe import Answered, Asked, Tree, ask, origin, values
 from policygen.proof.sites import Place
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload
@@ -38,22 +37,20 @@ def resolve(
     progress: Progress | None = None,
 ) -> Resolved:
     """Rows by benchmark, workload and architecture; `marked` holds marked headers by name."""
-    includes = cub.includes or (cub.root,)
-    lots: list[Batch] = []
-    for place in asked:
-        lots += batches(place.site, cub.version, includes, place.points, archs, toolchain)
-        if place.families and place.site.header in marked:
-            folders = (overlay(marked[place.site.header]), *includes)
-            lots += batches(
+    told = ask(
+        [
+            Asked(
                 place.site,
-                cub.version,
-                folders,
                 place.points,
-                archs,
-                toolchain,
-                families=place.families,
+                tuple(archs),
+                place.families if place.site.header in marked else (),
             )
-    told = ask(lots, toolchain, progress=progress)
+            for place in asked
+        ],
+        Tree(cub.version, cub.includes or (cub.root,), marked),
+        toolchain,
+        progress=progress,
+    )
     rows, refused = [], {}
     for place in asked:
         for point in place.points:

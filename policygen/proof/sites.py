@@ -4,16 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.bindings.load import Bound, bound, types
+from policygen.bindings.load import Bound, bound, is_tested, types
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
+from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Cub, Dialect
 from policygen.model.tuning import Family, TuningHeader
 from policygen.proof.probe import workloads
-from policygen.proof.unit import Workload
-
-BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
-"""A family, and for each of its template parameters whether it is a `type` or a `value`."""
+from policygen.proof.unit import BoundFamily, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +130,6 @@ def _nothing(
 def remarks(cub: Cub) -> tuple[str, ...]:
     """What a user should know of the bindings that are used for a tree."""
     tested = types().tested
-    from policygen.bindings.load import is_tested
-
     if is_tested(cub.version):
         return ()
     return (

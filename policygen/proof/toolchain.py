@@ -14,6 +14,8 @@ from policygen.model.arch import arch_number
 from policygen.process import run
 
 REMEDY = "Install it: pip install 'policygen[cuda]'; or set CUDA_HOME to an installed toolkit."
+INSTALLED = Path("/usr/local/cuda/bin/nvcc")
+"""Where NVIDIA's own installers put it."""
 # Cuda compilation tools, release 13.2, V13.2.51
 _RELEASE = re.compile(r"release [\d.]+, V([\d.]+)")
 
@@ -60,7 +62,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterable[Path]:
     yield from sorted(Path(sysconfig.get_path("purelib")).glob("nvidia/cu*/bin/nvcc"), reverse=True)
     if found := shutil.which("nvcc", path=environment.get("PATH")):
         yield Path(found)
-    yield Path("/usr/local/cuda/bin/nvcc")
+    yield INSTALLED
 
 
 @cache

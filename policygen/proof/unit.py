@@ -1,19 +1,21 @@
 """Writes the translation units that ask what CUB selects."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from policygen import resources
 from policygen.bindings.load import axis_type
 from policygen.model.arch import arch_number
 from policygen.model.bindings import Call, FamilyBinding, Site
 
+TEMPLATE = "probe/unit.cu.j2"
 LADDER = (50, 52, 60, 61, 62, 70, 75, 80, 86, 89, 90, 100, 103, 107, 110, 120, 121)
 """Compute capabilities at which CUB's policies may change."""
-CHUNK = 80
-"""Workloads in one unit: nvcc's time grows with the third power of it from some hundred on."""
+
+BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
+"""A family, and for each of its template parameters whether it is a `type` or a `value`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,45 +34,75 @@ class Question:
     arch: str
 
 
-def render(
-    site: Site,
-    version: str,
-    questions: Sequence[Question],
-    families: Iterable[tuple[FamilyBinding, Sequence[str]]] = (),
-    *,
-    marked: bool = False,
-) -> str:
-    """One unit. Marked ones ask which entry is taken; others which values are used.
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Questions about one site.
 
-    With each family come the kinds of its template parameters: `type` or `value`.
+    With families it is asked on a marked tree which entry is taken, else which values are used.
     """
+
+    site: Site
+    questions: tuple[Question, ...]
+    families: tuple[BoundFamily, ...] | None = None
+
+
+def context(sections: Sequence[Section], version: str) -> dict[str, object]:
+    """All that a unit is rendered from; its rows are numbered through all sections."""
+    return {
+        "headers": sorted({section.site.header for section in sections}),
+        "includes": sorted({name for section in sections for name in _includes(section, version)}),
+        "ladder": LADDER,
+        "sections": list(_sections(sections, version)),
+    }
+
+
+def identity(rendered_from: Mapping[str, object]) -> str:
+    """Names what a unit would be, without rendering it."""
+    digest = hashlib.sha256((resources.folder("templates") / TEMPLATE).read_bytes())
+    digest.update(json.dumps(rendered_from, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def render(rendered_from: Mapping[str, object]) -> str:
+    """One unit."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader(resources.folder("templates")),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701  it is C++
     )
-    items = [_family(*family) for family in families]
-    items = [f"value<{site.values[site.marked]}>", *items] if marked else _values(site)
-    headers = {
-        header
-        for question in questions
-        for axis, text in question.workload.values.items()
-        if (header := _type_header(question.workload.call, axis, text, version))
-    }
-    return environment.get_template("probe/unit.cu.j2").render(
-        header=site.header,
-        includes=[*site.includes, *sorted(headers)],
-        namespaces=site.namespace.split("::"),
-        hub=site.hub,
-        policy=site.policy,
-        selector=site.dialect == "selectors",
-        untuned=site.untuned,
-        ladder=LADDER,
-        setup=site.setup,
-        items=items,
-        rows=[_row(index, question, version) for index, question in enumerate(questions)],
-    )
+    return environment.get_template(TEMPLATE).render(rendered_from)
+
+
+def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, object]]:
+    first = 0
+    for number, section in enumerate(sections):
+        site = section.site
+        yield {
+            "number": number,
+            "namespaces": site.namespace.split("::"),
+            "hub": site.hub,
+            "max_policy": site.max_policy,
+            "policy": site.policy,
+            "selector": site.dialect == "selectors",
+            "untuned": site.untuned,
+            "setup": site.setup,
+            "facts": _values(site) if section.families is None else _marks(site, section.families),
+            "rows": [_row(first + i, q, version) for i, q in enumerate(section.questions)],
+        }
+        first += len(section.questions)
+
+
+def _includes(section: Section, version: str) -> Iterator[str]:
+    yield from section.site.includes
+    for question in section.questions:
+        for axis, text in question.workload.values.items():
+            if axis in question.workload.call.axes and not _is_constant(text):
+                header = axis_type(text, version).header
+                if header:
+                    yield header
 
 
 def _values(site: Site) -> list[str]:
@@ -79,6 +111,10 @@ def _values(site: Site) -> list[str]:
         *(f"type<{text}>" for text in site.types.values()),
         *(f"value<{text}>" for text in site.delay or ()),
     ]
+
+
+def _marks(site: Site, families: Sequence[BoundFamily]) -> list[str]:
+    return [f"value<{site.values[site.marked]}>", *(_family(*family) for family in families)]
 
 
 def _family(family: FamilyBinding, kinds: Sequence[str]) -> str:
@@ -105,12 +141,6 @@ def _axis(axis: str, text: str, version: str) -> str:
     if _is_constant(text):
         return f"static constexpr auto {axis} = {text};"
     return f"using {axis} = {axis_type(text, version).cpp};"
-
-
-def _type_header(call: Call, axis: str, text: str, version: str) -> str | None:
-    if axis not in call.axes or _is_constant(text):
-        return None
-    return axis_type(text, version).header
 
 
 def _is_constant(text: str) -> bool:
