@@ -35,14 +35,14 @@ def run(command: list[str], cache: Path) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
 
 
-def measure(commands: Commands) -> list[Figure]:
+def measure(commands: Commands, rounds: int = ROUNDS, warming: int = 1) -> list[Figure]:
     """All commands in turns, so that a slow moment of the machine falls on each of them."""
     times: dict[str, list[float]] = {name: [] for name in commands}
-    for turn in range(ROUNDS + 1):
+    for turn in range(rounds + warming):
         for name, (action, _) in commands.items():
             start = time.perf_counter()
             action()
-            if turn:  # the first turn warms caches up
+            if turn >= warming:  # the first turn warms caches up
                 times[name].append(time.perf_counter() - start)
     floor = statistics.median(next(iter(times.values())))
     return [

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import databases, scan
+from benchmarks import databases, probe, scan
 from benchmarks.measure import ROUNDS, measure, show
 from policygen import __version__
 from policygen.paths import cache_folder, write_atomically
@@ -27,6 +27,12 @@ def main() -> None:
         tops = measure(databases.commands(Path(folder)))
         show("tuning databases, whole process", tops)
         print(databases.rates(tops))
+        tree = Path(fetch(probe.VERSION, cache_folder() / "test-trees", progress=print).root)
+        probes = measure(probe.commands(tree, Path(folder)), probe.ROUNDS)
+        show("asking the compiler, whole process", probes)
+        print("ratio: policygen's on the same units is to be at most 1.1\n")
+        audits = measure(probe.once(tree, Path(folder)), rounds=1, warming=0)
+        show("audits, whole process", audits)
     document = {
         "policygen": __version__,
         "python": platform.python_version(),
@@ -36,6 +42,7 @@ def main() -> None:
         "rounds": ROUNDS,
         "scan": [asdict(figure) for figure in scans],
         "databases": [asdict(figure) for figure in tops],
+        "probe": [asdict(figure) for figure in (*probes, *audits)],
     }
     path = HERE / "results" / "figures.json"
     write_atomically(path, (json.dumps(document, indent=1) + "\n").encode())

@@ -6,6 +6,8 @@ import stat
 import sys
 from pathlib import Path
 
+from policygen.errors import InputError
+
 
 def cache_folder() -> Path:
     """`$POLICYGEN_CACHE`, else the platform's cache folder."""
@@ -16,6 +18,14 @@ def cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library/Caches/policygen"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "policygen"
+
+
+def cache_failure(error: OSError) -> InputError:
+    """What to tell of a cache that is needed and cannot be used."""
+    return InputError(
+        f"cannot write {error.filename or cache_folder()}: {error.strerror or error}",
+        "Set POLICYGEN_CACHE to a folder that can be written.",
+    )
 
 
 def write_atomically(path: Path, data: bytes) -> None:

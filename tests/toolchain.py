@@ -14,12 +14,14 @@ def nvcc() -> Path:
     return Path(found)
 
 
-def compile_to_ptx(source: Path, root: Path) -> subprocess.CompletedProcess[str]:
+def compile_to_ptx(
+    source: Path, root: Path, arch: str = "sm_90"
+) -> subprocess.CompletedProcess[str]:
     """Compiles a translation unit against a CUB tree; the text of the errors tells all."""
     command = [
         str(nvcc()),
         "-ptx",
-        "-arch=sm_90",
+        f"-arch={arch}",
         "-std=c++17",
         f"-I{root}",
         "-diag-suppress=20012",

@@ -9,6 +9,7 @@ from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
 SHARED_MEMORY = 48 * 1024
 """What CUB's scaling by memory keeps a tile below."""
 WARP = 32
+INT_BITS = 32
 
 Sizes = Mapping[str, int]
 """Role → bytes, as the compiler has them: an accumulator is often larger than its input."""
@@ -33,7 +34,7 @@ def _value(
     if rule.choices is not None:
         return _choice(rule, value)
     if rule.power_of_two:
-        return str(1 << value)
+        return _power_of_two(rule, value)
     return str(_rescaled(rule, value, benchmark.units.get(rule.parameter), sizes))
 
 
@@ -49,6 +50,14 @@ def _choice(rule: MemberRule, value: int) -> str:
         known = ", ".join(f"{i} ({choice})" for i, choice in enumerate(rule.choices))
         raise InputError(f"{rule.parameter} = {value} has no meaning", f"It has: {known}")
     return rule.choices[value]
+
+
+def _power_of_two(rule: MemberRule, exponent: int) -> str:
+    if not 0 <= exponent < INT_BITS - 1:
+        raise InputError(
+            f"{rule.parameter} = {exponent} has no meaning", "It is the exponent of a power of two."
+        )
+    return str(1 << exponent)
 
 
 def _delay(number: int, ns: int, l2w: int) -> str:

@@ -1,23 +1,38 @@
 """What an entry gets from the one that it inherits from."""
 
+from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, TuningHeader
 
 
-def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset[str]:
-    """The names that an entry has, its own and those that it inherits."""
-    names = {member.name for member in entry.members}
-    if entry.inherits and (base := base_of(header, family, entry)):
-        names |= all_members(header, *base)
+def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset[str] | None:
+    """The names that an entry has, its own and those that it inherits.
+
+    None where it inherits from something that is no tuning of the header: who knows what that has.
+    """
+    names: set[str] = set()
+    seen: set[Span] = set()
+    place: tuple[Family, Entry] | None = (family, entry)
+    while place and place[1].span not in seen:
+        family, entry = place
+        seen.add(entry.span)
+        names |= {member.name for member in entry.members}
+        if not entry.inherits:
+            break
+        place = base_of(header, family, entry)
+        if place is None:
+            return None
     return frozenset(names)
 
 
 def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family, Entry] | None:
     """The entry that another one inherits from: the closest that fits, else the primary."""
     assert entry.inherits
+    # "sm80_tuning<T, 4>", "public detail::sm80_tuning<T, 4>"
     name, _, rest = entry.inherits.partition("<")
+    name = name.rpartition("::")[2].strip().rpartition(" ")[2]
     args = [_plain(arg) for arg in _split(rest.rpartition(">")[0])]
     for other in header.families:
-        if other.namespace != family.namespace or other.name != name.rpartition("::")[2].strip():
+        if other.namespace != family.namespace or other.name != name:
             continue
         live = [e for e in other.entries if not e.disabled and e is not entry]
         fitting = [(free, e) for e in live if (free := _free(e, args)) is not None]

@@ -1,7 +1,7 @@
 """Why an entry is never selected: what can be shown of it."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
 from policygen.model.inheritance import all_members, parameter_names
@@ -21,6 +21,8 @@ class Seen:
     """Entry and arguments → the first workload that led there."""
     shown: dict[str, set[tuple[str, ...]]]
     """Arguments of keys whose entry was selected."""
+    lines: Mapping[int, int] = field(default_factory=dict)
+    """Where each entry stands."""
 
     def note(self, family: str, key: Key, shown: int | None, workload: str) -> None:
         """One workload's key in a family, and the entry that showed in the policy."""
@@ -55,7 +57,7 @@ def _cause(
         return (*_lacking(entry, missing), example)
     if example is not None:
         return "gate", _gate(family, entry, seen), example
-    return (*_unmatched(family, entry, keys), None)
+    return (*_unmatched(family, entry, keys, seen.lines), None)
 
 
 def _missing(header: TuningHeader, family: Family, entry: Entry) -> tuple[str, ...]:
@@ -67,7 +69,7 @@ def _missing(header: TuningHeader, family: Family, entry: Entry) -> tuple[str, .
                 if use.family == family.name:
                     reads |= dict.fromkeys(use.reads)
     has = all_members(header, family, entry)
-    return tuple(name for name in reads if name not in has)
+    return () if has is None else tuple(name for name in reads if name not in has)
 
 
 def _lacking(entry: Entry, missing: Sequence[str]) -> tuple[Cause, str]:
@@ -93,7 +95,10 @@ def _gate(family: Family, entry: Entry, seen: Seen) -> str:
 
 
 def _unmatched(
-    family: Family, entry: Entry, keys: dict[tuple[int, tuple[str, ...]], str]
+    family: Family,
+    entry: Entry,
+    keys: dict[tuple[int, tuple[str, ...]], str],
+    lines: Mapping[int, int],
 ) -> tuple[Cause, str]:
     literals = list(_literals(entry))
     tried = {args: number for number, args in keys}
@@ -104,7 +109,8 @@ def _unmatched(
             return "argument", f"{name} is never {literal}; it is {_either(values)}"
     for args, number in tried.items():
         if all(args[position] == literal for position, literal in literals) and number >= 0:
-            return "shadowed", "another entry of the family is taken for each of its keys"
+            where = f", that in line {lines[number]}," if number in lines else ""
+            return "shadowed", f"another entry of the family{where} is taken for each of its keys"
     for index, (left, one) in enumerate(literals):
         for right, other in literals[index + 1 :]:
             if not any(args[left] == one and args[right] == other for args in tried):

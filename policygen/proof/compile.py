@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
-from policygen.errors import InputError, PolicygenError, ProcessError
+from policygen.errors import PolicygenError, ProcessError
 from policygen.model.arch import arch_number
-from policygen.paths import cache_folder
+from policygen.paths import cache_failure, cache_folder
 from policygen.process import run
 from policygen.proof import deps
 from policygen.proof.toolchain import REMEDY, Toolchain
@@ -73,10 +73,11 @@ def _compile(unit: Unit, toolchain: Toolchain) -> str:
     options = [*FLAGS, f"-arch=sm_{arch_number(unit.arch)}", *(f"-I{i}" for i in unit.includes)]
     key = _key(unit, options, toolchain)
     folder = cache_folder() / "probe"
-    ptx = folder / f"{key}.ptx"
-    if deps.unchanged(folder / f"{key}.json") and (known := _read(ptx)) is not None:
+    ptx, manifest = folder / f"{key}.ptx", folder / f"{key}.json"
+    if deps.unchanged(manifest) and (known := _read(ptx)) is not None:
         return known
-    with _cache(folder), TemporaryDirectory(dir=folder) as temporary:
+    # A folder of its own: another process may compile the same unit at the same time.
+    with _writable(folder), TemporaryDirectory(dir=folder) as temporary:
         source, made, listed = (Path(temporary) / f"unit.{kind}" for kind in ("cu", "ptx", "d"))
         source.write_text(unit.text())
         command = [str(toolchain.nvcc), *options]
@@ -88,22 +89,22 @@ def _compile(unit: Unit, toolchain: Toolchain) -> str:
             kept = source.replace(folder / f"{key}.cu")
             shown = shlex.join([*command, "-o", os.devnull, str(kept)])
             raise RefusedError([shown], error.status, _shortened(error.stderr)) from error
+        text = made.read_text()
+        # The old list must not vouch for the new text.
+        manifest.unlink(missing_ok=True)
         made.replace(ptx)
-        deps.record(folder / f"{key}.json", listed)
-        return ptx.read_text()
+        deps.record(manifest, listed)
+        return text
 
 
 @contextmanager
-def _cache(folder: Path) -> Iterator[None]:
-    """A folder that must be there: the compiler writes to it."""
+def _writable(folder: Path) -> Iterator[None]:
+    """The compiler writes to the cache's folder, so that it must be there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise InputError(
-            f"cannot write to {folder}: {error.strerror}",
-            "Set POLICYGEN_CACHE to a folder of yours.",
-        ) from error
+        raise cache_failure(error) from error
 
 
 def _key(unit: Unit, options: Sequence[str], toolchain: Toolchain) -> str:
@@ -117,7 +118,7 @@ def _key(unit: Unit, options: Sequence[str], toolchain: Toolchain) -> str:
 def _read(path: Path) -> str | None:
     try:
         return path.read_text()
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

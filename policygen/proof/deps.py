@@ -14,7 +14,8 @@ _PATH = re.compile(r"(?:\\ |[^\s\\])+")
 
 def record(manifest: Path, listed: Path) -> None:
     """Keeps what a compiler's dependency file lists: size, time and content of each file."""
-    text = listed.read_text().partition(":")[2].replace("\\\n", " ")
+    # The compiler's own output may have a colon in its name, but no blank before it.
+    text = listed.read_text().partition(" : ")[2].replace("\\\n", " ")
     paths = sorted({match.replace("\\ ", " ") for match in _PATH.findall(text)})
     files = {}
     for name in paths:
@@ -30,7 +31,8 @@ def unchanged(manifest: Path) -> bool:
     """Whether every file is as it was; one that was only touched is."""
     try:
         files = json.loads(manifest.read_bytes())
-        return all(_same(Path(name), *known) for name, known in files.items())
+        # A list of nothing was not understood, and vouches for nothing.
+        return bool(files) and all(_same(Path(name), *known) for name, known in files.items())
     except (OSError, ValueError, TypeError, AttributeError):
         return False
 

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from policygen.model.marks import Marked
-from policygen.paths import cache_folder, write_atomically
+from policygen.paths import cache_failure, cache_folder, write_atomically
 
 TUNINGS = "cub/device/dispatch/tuning"
 
@@ -13,6 +13,9 @@ def overlay(marked: Marked) -> str:
     """The include folder of a marked header; the same content has the same one."""
     digest = hashlib.sha256(marked.data).hexdigest()[:32]
     path = Path(cache_folder()) / "overlay" / digest / TUNINGS / marked.header.name
-    if not path.is_file() or path.read_bytes() != marked.data:
-        write_atomically(path, marked.data)
+    try:
+        if not path.is_file() or path.read_bytes() != marked.data:
+            write_atomically(path, marked.data)
+    except OSError as error:
+        raise cache_failure(error) from error
     return str(path.parents[4])

@@ -97,7 +97,8 @@ def reach(
     entries = 0
     for place in tried:
         copy = marked[place.site.header]
-        sightings, seen = Sightings(), Seen({}, {})
+        lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
+        sightings, seen = Sightings(), Seen({}, {}, lines)
         for point in place.points:
             for arch in place.archs:
                 if row := told.of(point, arch, marked=True):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from policygen.bindings.load import Bound, bound, is_tested, types
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, Site
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
 from policygen.model.tuning import Family, TuningHeader
 from policygen.proof.probe import workloads
@@ -65,7 +65,7 @@ def bound_families(
         if family.namespace == f"cub::{site.namespace}"
     }
     return tuple(
-        (binding, _kinds(declared[binding.name]))
+        (binding, _kinds(binding, declared[binding.name]))
         for binding in algorithm.families
         if binding.site == site.name and binding.name in declared
     )
@@ -89,7 +89,13 @@ def _sites(algorithm: Bound, dialect: Dialect) -> list[Site]:
     return [site for site in found if site is not None]
 
 
-def _kinds(family: Family) -> tuple[str, ...]:
+def _kinds(binding: FamilyBinding, family: Family) -> tuple[str, ...]:
+    if len(binding.args) != len(family.parameters):
+        raise InputError(
+            f"{family.header}: {family.name} has {len(family.parameters)} template parameters,"
+            f" and {len(binding.args)} are bound",
+            "Correct the family's args in schemas/bindings.",
+        )
     return tuple(parameter.kind for parameter in family.parameters)
 
 

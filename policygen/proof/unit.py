@@ -50,6 +50,7 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
     """All that a unit is rendered from; its rows are numbered through all sections."""
     return {
         "headers": sorted({section.site.header for section in sections}),
+        "marks": sorted({f.mark for s in sections for f, _ in s.families or ()}),
         "includes": sorted({name for section in sections for name in _includes(section, version)}),
         "ladder": LADDER,
         "sections": list(_sections(sections, version)),
@@ -59,7 +60,7 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
 def identity(rendered_from: Mapping[str, object]) -> str:
     """Names what a unit would be, without rendering it."""
     digest = hashlib.sha256((resources.folder("templates") / TEMPLATE).read_bytes())
-    digest.update(json.dumps(rendered_from, sort_keys=True).encode())
+    digest.update(json.dumps(rendered_from).encode())
     return digest.hexdigest()
 
 

@@ -3,12 +3,14 @@
 Each live entry gets a number of its own: as a constant, which tells the entry that the compiler
 takes for a key, and in place of a count of items, which shows in the policy that is selected. The
 count is an odd multiple of a power of two, so that it survives the scaling by a type's size.
+
+What an entry inherits is wrapped in a template of the unit that includes the copy: it gives the
+mark only where the base has the member, as an entry that lacks it is skipped, and shall be.
 """
 
 from collections.abc import Iterator, Mapping
 
 from policygen.model.base import Span
-from policygen.model.inheritance import all_members
 from policygen.model.marks import Marked, mark
 from policygen.model.tuning import Entry, Family, TuningHeader
 
@@ -24,24 +26,21 @@ def mark_header(
         for entry in family.entries if member else ():
             if entry.disabled or entry.body_span is None or member is None:
                 continue
-            edits += _edits(header, family, entry, member, len(entries))
+            edits += _edits(entry, member, len(entries))
             entries.append((family, entry))
     for span, text in sorted(edits, reverse=True):
         data = data[: span.start] + text.encode() + data[span.end :]
     return Marked(header, data, tuple(entries))
 
 
-def _edits(
-    header: TuningHeader, family: Family, entry: Entry, member: str, number: int
-) -> Iterator[tuple[Span, str]]:
-    body = entry.body_span
+def _edits(entry: Entry, member: str, number: int) -> Iterator[tuple[Span, str]]:
+    body, base = entry.body_span, entry.inherits_span
     assert body is not None
-    start = Span(body.start, body.start)
-    text = f" static constexpr int policygen_entry = {number};"
+    yield Span(body.start, body.start), f" static constexpr int policygen_entry = {number};"
     own = next((m for m in entry.members if m.name == member), None)
     if own is not None:
         yield own.value_span, str(mark(number))
-    elif entry.kind != "primary" and member in all_members(header, family, entry):
-        # It must not get a member that it would lack: then it is not selected, and shall not be.
-        text += f" static constexpr int {member} = {mark(number)};"
-    yield start, text
+    elif entry.inherits and base is not None and entry.kind != "primary":
+        start = base.start + len("public ") * entry.inherits.startswith("public ")
+        yield Span(start, start), f"::policygen_marks::{member}_of<"
+        yield Span(base.end, base.end), f", {mark(number)}>"

@@ -1,13 +1,13 @@
 """A tree as a git revision has it, beside the work tree and never in it."""
 
-import shutil
+import hashlib
 import tarfile
 import tempfile
 from pathlib import Path
 
 from policygen.errors import InputError, ProcessError
 from policygen.model.cub import Cub
-from policygen.paths import cache_folder
+from policygen.paths import cache_failure, cache_folder
 from policygen.process import run
 from policygen.tree.given import open_tree
 
@@ -27,12 +27,27 @@ def open_revision(cub: Cub, revision: str) -> Cub:
         f"{revision}^{{commit}}",
         refused=revision,
     ).strip()
-    folder = cache_folder() / "revisions" / commit
-    place = folder / root.resolve().relative_to(top.resolve())
-    if not place.is_dir():
-        folders = [str(Path(i).resolve().relative_to(top.resolve())) for i in cub.includes]
-        _export(top, commit, folders or ["."], folder)
-    return open_tree(place, f"revision {revision}")
+    folders = [_inside(Path(include), top) for include in cub.includes or (cub.root,)]
+    digest = hashlib.sha256("\0".join(folders).encode()).hexdigest()[:8]
+    folder = cache_folder() / "revisions" / f"{commit}-{digest}"
+    if not folder.is_dir():
+        try:
+            _export(top, commit, folders, folder)
+        except OSError as error:
+            raise cache_failure(error) from error
+        except tarfile.TarError as error:
+            raise InputError(f"cannot unpack revision {commit}: {error}") from error
+    return open_tree(folder / _inside(root, top), f"revision {revision}")
+
+
+def _inside(folder: Path, top: Path) -> str:
+    """A folder as git names it."""
+    try:
+        return str(folder.resolve().relative_to(top.resolve()))
+    except ValueError as error:
+        raise InputError(
+            f"{folder} lies outside of the git repository {top}: no revision holds it"
+        ) from error
 
 
 def _git(folder: Path, *arguments: str, refused: str) -> str:
@@ -52,7 +67,7 @@ def _export(top: Path, commit: str, folders: list[str], target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         archive = Path(temporary) / "tree.tar"
         # A path that the revision lacks would fail the archive: older trees lie elsewhere.
-        listed = _git(top, "ls-tree", "--name-only", commit, "--", *folders, refused=commit)
+        listed = _git(top, "ls-tree", "-z", "--name-only", commit, "--", *folders, refused=commit)
         _git(
             top,
             "archive",
@@ -60,12 +75,14 @@ def _export(top: Path, commit: str, folders: list[str], target: Path) -> None:
             f"--output={archive}",
             commit,
             "--",
-            *(listed.splitlines() or ["."]),
+            *(listed.split("\0")[:-1] or ["."]),
             refused=commit,
         )
         unpacked = Path(temporary) / "tree"
         with tarfile.open(archive) as tar:
             tar.extractall(unpacked, filter="data")
-        if target.exists():
-            shutil.rmtree(target)
-        unpacked.rename(target)
+        try:
+            unpacked.rename(target)
+        except OSError:
+            if not target.is_dir():  # else another process was faster
+                raise

@@ -32,6 +32,10 @@ def base(body: str, primary: str = "") -> str | None:
     return None if found is None else f"{found[0].name}<{', '.join(found[1].args)}>"
 
 
+def test_what_is_no_tuning_may_have_anything() -> None:
+    assert all_members(*read(entry("char, 9", "c", "other<int>"))) is None
+
+
 LAST = entry("char, 9", "c", "sm90_tuning<int, 4>")
 
 
@@ -48,7 +52,6 @@ LAST = entry("char, 9", "c", "sm90_tuning<int, 4>")
             id="a base of a base",
         ),
         pytest.param(LAST, "c", id="a base that is only declared"),
-        pytest.param(entry("char, 9", "c", "other<int>"), "c", id="a base that is no tuning"),
         pytest.param(
             "template <class T> struct sm80_tuning;\n"
             + entry("int", "a", name="sm80")
@@ -136,6 +139,11 @@ PARTIAL = entry("T, 4", "a", template="class T")
             id="a primary template that is only declared",
         ),
         pytest.param(entry("char, 9", "c", "sm70_tuning<int>"), None, id="an unknown base"),
+        pytest.param(
+            entry("int", "a", name="sm80") + entry("char, 9", "c", "sm80_tuning<short>"),
+            None,
+            id="a family of which nothing fits",
+        ),
     ],
 )
 def test_the_base_of_an_entry(body: str, expected: str | None) -> None:
@@ -143,7 +151,11 @@ def test_the_base_of_an_entry(body: str, expected: str | None) -> None:
 
 
 def test_a_family_of_another_namespace_is_no_base() -> None:
-    other = "namespace inner { template <class T> struct sm80_tuning { static constexpr int a = 1; }; }\n"
+    other = (
+        "namespace inner {\n"
+        "template <class T> struct sm80_tuning { static constexpr int a = 1; };\n"
+        "}\n"
+    )
     assert base(other + entry("char, 9", "c", "sm80_tuning<int>")) is None
 
 

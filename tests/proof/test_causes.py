@@ -63,7 +63,11 @@ def test_an_explanation_names_the_place():
     assert found.args == ("KeyT", "AccumT", "flagged::no", "4")
 
 
-BYTE, SHORT, INT = ("char", "int", "no", "1"), ("short", "int", "no", "2"), ("int", "int", "no", "4")
+BYTE, SHORT, INT = (
+    ("char", "int", "no", "1"),
+    ("short", "int", "no", "2"),
+    ("int", "int", "no", "4"),
+)
 
 
 @pytest.mark.parametrize(
@@ -225,6 +229,18 @@ def test_a_member_of_another_policy_is_not_asked_for():
         "flagged is never no; it is nothing",
         "has no vec_size; the selection needs it",
     ]
+
+
+def test_the_entry_that_shadows_is_named_by_its_line():
+    text = HEADER.replace("ENTRY", f"{ANY_TYPE}flagged::no, 4> {WHOLE}")
+    header = read_header("tuning_demo.cuh", text.encode())
+    family = header.families[1]
+    seen = Seen({}, {}, lines={1: 47})
+    seen.note(family.name, Key(1, INT), 1, "a workload")
+    found = explain(header, family, family.specializations[0], OWN, seen)
+    assert found.reason == (
+        "another entry of the family, that in line 47, is taken for each of its keys"
+    )
 
 
 def test_the_first_workload_that_led_to_an_entry_is_the_example():

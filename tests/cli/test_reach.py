@@ -1,0 +1,166 @@
+import json
+
+import jsonschema
+import pytest
+
+from policygen import resources
+from policygen.cli.main import main
+from policygen.proof.toolchain import find_toolchain
+from tests.probing import changed_tree, header, replaced, root
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch, tmp_path, tmp_path_factory):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path_factory.getbasetemp() / "probe-cache"))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys, *arguments, cub=None):
+    status = main(["audit", "reach", "--cub", str(cub or root("3.0.1")), *arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+THREE = "tuning_three_way_partition.cuh"
+
+
+def test_entries_with_the_same_reason_stand_together(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    status, out, err = run(capsys, "three_way_partition")
+    assert status == 1
+    head, _, rest = out.partition("\n\n")
+    assert head.startswith("CUB 3.0.1 (specializations), ")
+    assert rest.splitlines() == [
+        f"{THREE}: sm90_tuning",
+        "  argument: OffsetSize is never _8; it is _4",
+        *(
+            f"  {THREE}:{line}: <Input, OffsetT, input_size::_{size}, offset_size::_8>"
+            for line, size in ((183, 1), (192, 2), (201, 4), (210, 8), (219, 16))
+        ),
+        "",
+        f"{THREE}: sm100_tuning",
+        "  argument: OffsetSize is never _8; it is _4",
+        *(
+            f"  {THREE}:{line}: <Input, OffsetT, input_size::_{size}, offset_size::_8>"
+            for line, size in ((296, 2), (306, 4), (316, 8))
+        ),
+        "",
+        "19 entries, 8 never selected; 0 by no benchmark",
+        "32 workloads tried on sm80, sm90, sm100",
+    ]
+    assert err.splitlines()
+    assert all(line.endswith(": done") for line in err.splitlines())
+
+
+def test_quiet_prints_findings_alone(capsys):
+    status, out, err = run(capsys, "three_way_partition", "-q")
+    assert (status, err) == (1, "")
+    assert out.startswith(f"{THREE}: sm90_tuning\n")
+    assert "workloads tried" not in out
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+def test_no_line_is_wider_than_the_terminal(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, out, _ = run(capsys, "run_length_encode", "-v")
+    assert [x for x in out.splitlines() if len(x) > columns] == []
+    assert "inherits without: inherits from sm90_tuning<LengthT, double," in " ".join(out.split())
+    assert "for example cub.bench.run_length_encode.non_trivial_runs T=F64" in out
+    assert "Selected by some call, and by no benchmark:" in out
+    assert "by T=U128 LengthT=I32 on sm80" in out
+
+
+def test_json_is_one_document_that_the_schema_knows(capsys):
+    status, out, err = run(capsys, "three_way_partition", "--json")
+    document = json.loads(out)
+    schema = resources.folder("schemas") / "json/audit-reach-1.schema.json"
+    jsonschema.validate(document, json.loads(schema.read_text()))
+    assert status == 1
+    assert "done" in err
+    assert (document["entries"], document["reached"]) == (19, 11)
+    assert {found["cause"] for found in document["unreachable"]} == {"argument"}
+    assert document["unasked"] == []
+
+
+def test_a_header_of_which_every_entry_is_selected_is_fine(capsys):
+    status, out, _ = run(capsys, "histogram")
+    assert status == 0
+    assert "entries, 0 never selected" in out
+
+
+def test_in_the_selector_dialect_the_entries_of_the_old_dispatchers_are_tried(capsys):
+    status, out, _ = run(capsys, "three_way_partition", "-q", cub=root("3.6.0"))
+    assert status == 1
+    assert "argument: OffsetSize is never _8; it is _4" in out
+
+
+def test_a_header_without_families_has_nothing_to_be_tried(capsys):
+    status, out, err = run(capsys, "merge_sort")
+    assert (status, err) == (0, "")
+    assert "0 entries, 0 never selected; 0 by no benchmark" in out
+
+
+def test_a_family_that_no_binding_knows_is_named(capsys, tmp_path):
+    text = header("3.0.1", THREE).decode()
+    at = text.rindex("template", 0, text.index("struct policy_hub"))
+    extra = "template <class T> struct sm95_tuning;\ntemplate <> struct sm95_tuning<int> {};\n\n"
+    tree = changed_tree(tmp_path, "3.0.1", {THREE: (text[:at] + extra + text[at:]).encode()})
+    status, out, _ = run(capsys, "three_way_partition", cub=tree)
+    assert status == 1
+    assert "not asked: cub::detail::three_way_partition::sm95_tuning" in " ".join(out.split())
+
+
+def test_a_header_that_does_not_compile_says_nothing_of_entries(capsys, tmp_path):
+    wrong = ("struct policy_hub\n{", "struct policy_hub\n{\n  using wrong = not_declared;")
+    data = replaced(header("3.0.1", THREE), wrong)
+    tree = changed_tree(tmp_path, "3.0.1", {THREE: data})
+    status, out, err = run(capsys, "three_way_partition", cub=tree)
+    assert status == 2
+    assert "argument" not in out
+    assert "policygen: error: command failed with status " in err
+    assert 'error: identifier "not_declared" is undefined' in err
+    status, out, _ = run(capsys, "three_way_partition", "--json", "-q", cub=tree)
+    assert status == 2
+    assert json.loads(out)["unreachable"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sort"], "no tuning header is called 'sort'\n  Here are: "),
+        (["tuning_scan.cu"], "no tuning header is called 'tuning_scan.cu'\n  Here are: "),
+    ],
+)
+def test_a_header_that_is_not_there_is_told(capsys, arguments, message):
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"policygen: error: {message}")
+
+
+def test_a_compiler_that_is_missing_is_named(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    status, out, err = run(capsys, "three_way_partition")
+    assert (status, out) == (3, "")
+    assert err == (
+        f"policygen: error: {tmp_path / 'bin/nvcc'} (from CUDA_HOME) is missing\n"
+        "  Unset CUDA_HOME or correct it.\n"
+    )
+
+
+def test_a_version_that_the_bindings_were_not_tried_with_is_remarked(capsys, tmp_path):
+    tree = changed_tree(tmp_path, "3.0.1", {})
+    version = tree / "cub/version.cuh"
+    text = version.read_text()
+    version.unlink()
+    version.write_text(replaced(text.encode(), ("define CUB_VERSION 300001", VERSION)).decode())
+    status, out, _ = run(capsys, "merge_sort", cub=tree)
+    assert status == 0
+    assert "note: CUB 3.9.0 is none of the versions" in " ".join(out.split())
+    assert find_toolchain().version in " ".join(out.split())
+
+
+VERSION = "define CUB_VERSION 300900"

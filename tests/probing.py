@@ -1,0 +1,99 @@
+"""What tests of the probe share: real trees, and trees with a mistake in them."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from policygen import tree
+from policygen.cli.asking import Tree, read_tree
+from policygen.model.bindings import BenchmarkBinding
+from policygen.paths import cache_folder
+from policygen.proof import reach
+from policygen.proof.reach import Reached, Tried
+from policygen.proof.toolchain import find_toolchain
+from tests import trees
+
+TUNINGS = "cub/device/dispatch/tuning"
+STORE = str(cache_folder())
+"""Where the trees are kept, before a test points the cache elsewhere."""
+
+
+@cache
+def root(version: str) -> Path:
+    """The include folder of a version of CUB, whatever `POLICYGEN_CACHE` is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POLICYGEN_CACHE", STORE)
+        return trees.tree(version)
+
+
+def header(version: str, name: str) -> bytes:
+    """A tuning header as CUB has it."""
+    return (root(version) / TUNINGS / name).read_bytes()
+
+
+def replaced(data: bytes, *changes: tuple[str, str]) -> bytes:
+    """A header with other text in some places; each text must be there once."""
+    for old, new in changes:
+        assert data.count(old.encode()) == 1, (data.count(old.encode()), old)
+        data = data.replace(old.encode(), new.encode())
+    return data
+
+
+def changed_tree(folder: Path, version: str, headers: Mapping[str, bytes]) -> Path:
+    """A tree of links to a real one, with other content in some of its tuning headers."""
+    real, made = root(version), folder / "tree"
+    made.mkdir(parents=True)
+    at = made
+    for part in (*Path(TUNINGS).parts, ""):
+        origin = real / at.relative_to(made)
+        for path in origin.iterdir():
+            if path.name != part and path.name not in headers:
+                (at / path.name).symlink_to(path)
+        if part:
+            at /= part
+            at.mkdir()
+    for name, data in headers.items():
+        assert (real / TUNINGS / name).is_file()
+        (at / name).write_bytes(data)
+    return made
+
+
+def read(path: Path, *headers: str) -> Tree:
+    """A tree with the headers that are named, or all."""
+    return read_tree(tree.open_tree(path), headers)
+
+
+def benchmarks(tried: Tried, *, offsets: bool) -> Tried:
+    """The workloads of benchmarks alone; with one offset type they show most entries."""
+    points = []
+    first: dict[int, str | None] = {}
+    for point in tried.points:
+        offset = point.values.get("OffsetT")
+        if isinstance(point.call, BenchmarkBinding) and (
+            offsets or first.setdefault(id(point.call), offset) == offset
+        ):
+            points.append(point)
+    return replace(tried, points=tuple(points))
+
+
+def reached(
+    path: Path, *headers: str, offsets: bool = False, archs: tuple[str, ...] = ()
+) -> Reached:
+    """What the benchmarks of a tree select, as `audit reach` finds it out."""
+    found, toolchain = read(path, *headers), find_toolchain()
+    tried = reach.tried_sites(found.cub, found.headers, toolchain)
+    fewer = [benchmarks(site, offsets=offsets) for site in tried]
+    if archs:
+        fewer = [replace(site, archs=archs) for site in fewer]
+    return reach.reach(found.cub, fewer, found.marked("specializations"), toolchain)
+
+
+def copied_tree(folder: Path, version: str) -> Path:
+    """A real copy, for what does not work on links: git."""
+    for part in ("cub", "cuda", "thrust", "nv"):
+        shutil.copytree(root(version) / part, folder / part)
+    return folder

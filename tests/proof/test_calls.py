@@ -1,0 +1,110 @@
+"""The kernels of each device API call carry the policy that the binding asks for."""
+
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from policygen.bindings.load import bound
+from policygen.proof.probe import workloads
+from policygen.proof.unit import Question, Section, context
+from tests.toolchain import compile_to_ptx
+from tests.trees import tree
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+
+UNIT = """
+{includes}
+#include <cuda/std/functional>
+CUB_NAMESPACE_BEGIN
+namespace policygen_probe {{
+struct user_op {{
+  template <class T> __host__ __device__ bool operator()(const T&) const {{ return true; }}
+  template <class T> __host__ __device__ T operator()(const T& l, const T&) const {{ return l; }}
+}};
+struct user_map {{
+  template <class T> __host__ __device__ T operator()(T value) const {{ return value; }}
+}};
+template <class Op, class T> using accumulator = ::cuda::std::decay_t<
+  decltype(::cuda::std::declval<Op&>()(::cuda::std::declval<T>(), ::cuda::std::declval<T>()))>;
+template <class T> using offset =
+  ::cuda::std::conditional_t<(sizeof(T) <= 4), ::cuda::std::uint32_t, unsigned long long>;
+template <class Policy> __global__ void marker() {{}}
+}}
+{opening}
+namespace policygen_call {{
+using namespace policygen_probe;
+struct axis {{ {axes} }};
+{roles}
+using hub = {hub};
+void call(void* storage, size_t& bytes, int n) {{
+  marker<{policy}><<<1, 1>>>();
+  {call};
+}}
+}}
+{closing}
+CUB_NAMESPACE_END
+"""
+
+
+def unit(site, benchmark, version):
+    section = Section(site, (Question(workloads(benchmark, version)[0], "sm90"),))
+    known = context([section], version)
+    (row,) = known["sections"][0]["rows"]
+    namespaces = site.namespace.split("::")
+    roles = [f"using {name} = {cpp};" for name, cpp in row["roles"].items()]
+    roles += [f"static constexpr auto {n} = {cpp};" for n, cpp in row["constants"].items()]
+    newest = f"typename hub::{site.max_policy}"
+    return UNIT.format(
+        includes="\n".join(f"#include <{h}>" for h in (benchmark.call_header, *known["includes"])),
+        opening=" ".join(f"namespace {name} {{" for name in namespaces),
+        closing="}" * len(namespaces),
+        axes=" ".join(row["axes"]),
+        roles="\n".join(roles),
+        hub=site.hub,
+        policy="hub" if site.dialect == "selectors" else newest,
+        call=benchmark.algorithm_call,
+    )
+
+
+def kernels(ptx):
+    """The demangled names of the kernels, that of the marker apart."""
+    names = re.findall(r"\.entry (\w+)", ptx)
+    done = subprocess.run(
+        ["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True
+    )
+    marker, *_ = [n for n in done.stdout.splitlines() if "policygen_probe::marker<" in n]
+    policy = marker.partition("marker<")[2].rpartition(">(")[0].strip()
+    return policy, [name for name in done.stdout.splitlines() if "marker<" not in name]
+
+
+@pytest.mark.parametrize(
+    ("version", "dialect"), [("3.0.1", "specializations"), ("3.6.0", "selectors")]
+)
+def test_the_kernels_of_each_call_carry_the_policy_that_the_binding_names(
+    version, dialect, tmp_path
+):
+    root = tree(version)
+    called = [
+        (site, benchmark)
+        for algorithm in bound(version)
+        for benchmark in algorithm.benchmarks
+        if benchmark.algorithm_call and benchmark.writable
+        if (site := algorithm.site(benchmark.site, dialect)) is not None
+    ]
+    assert len(called) >= 18
+
+    def one(job):
+        site, benchmark = job
+        source = tmp_path / f"{benchmark.name}.cu"
+        source.write_text(unit(site, benchmark, version))
+        done = compile_to_ptx(source, root)
+        assert done.returncode == 0, f"{benchmark.name}: {done.stderr[:3000]}"
+        policy, names = kernels(source.with_suffix(".ptx").read_text())
+        return benchmark.name, policy, names
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, policy, names in pool.map(one, called):
+            assert any(policy in kernel for kernel in names), f"{name}: {policy}\n{names}"

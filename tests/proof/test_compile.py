@@ -1,0 +1,422 @@
+# ruff: noqa: E501  a row of a table is one line
+import json
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
+from policygen.proof import compile as compiling
+from policygen.proof import deps
+from policygen.proof.compile import RefusedError, Unit, compile_all
+from policygen.proof.toolchain import REMEDY, Toolchain, find_toolchain
+
+FAKE = Toolchain(Path("/opt/nvcc"), "13.2.51", ("sm90",))
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache in a folder whose name needs quoting."""
+    folder = tmp_path / "a cache: here"
+    monkeypatch.setenv("POLICYGEN_CACHE", str(folder))
+    return folder / "probe"
+
+
+@pytest.fixture
+def include(tmp_path: Path) -> Path:
+    """An include folder whose name needs quoting, with a header."""
+    folder = tmp_path / "include of $me # (one)"
+    folder.mkdir()
+    (folder / "answer.cuh").write_text("#define ANSWER 42\n")
+    return folder
+
+
+TEXT = "#include <answer.cuh>\n__device__ int answer = ANSWER;\n"
+
+
+def unit(*includes: Path, text: str = TEXT, arch: str = "sm90", name: str = "one") -> Unit:
+    return Unit(name, text, lambda: text, tuple(map(str, includes)), arch)
+
+
+def forbidden(*_: object, **__: object) -> str:
+    raise AssertionError("nvcc is started")
+
+
+# The list of files that a compile read.
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """A cache's folder and one with headers."""
+    made = tmp_path / "cache", tmp_path / "a folder: $x"
+    for folder in made:
+        folder.mkdir()
+    return made
+
+
+def listed(cache: Path, *paths: Path) -> Path:
+    """A dependency file as nvcc 13.2 writes it: only blanks are escaped."""
+    escaped = [str(path).replace(" ", "\\ ") for path in paths]
+    text = f"{cache}/unit: x.ptx : {' '.join(escaped[:1])} \\\n"
+    file = cache / "unit.d"
+    file.write_text(text + "".join(f"    {path} \\\n" for path in escaped[1:]) + "\n")
+    return file
+
+
+def test_a_list_holds_until_a_file_changes(folders: tuple[Path, Path]) -> None:
+    cache, headers = folders
+    one, two = headers / "one.cuh", headers / "two three.cuh"
+    for path in (one, two, cache / "unit.cu"):
+        path.write_text("x")
+    manifest = cache / "unit.json"
+    deps.record(manifest, listed(cache, cache / "unit.cu", one, two))
+    assert set(json.loads(manifest.read_text())) == {str(one), str(two)}
+    assert not (cache / "unit.d").exists()
+    assert deps.unchanged(manifest)
+    os.utime(two, ns=(1, 1))
+    assert deps.unchanged(manifest), "a file that was only touched"
+    two.write_text("y")
+    assert not deps.unchanged(manifest), "another content of the same size"
+    two.write_text("xx")
+    assert not deps.unchanged(manifest), "another size"
+    two.write_text("x")
+    assert deps.unchanged(manifest)
+    one.unlink()
+    assert not deps.unchanged(manifest), "a file that is gone"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b"{}",
+        b'{"/absent": [1, 2, "x"]}',
+        b'{"/": 3}',
+        b'{"/": [1]}',
+        b"\xff",
+    ],
+)
+def test_a_list_that_cannot_be_read_vouches_for_nothing(
+    folders: tuple[Path, Path], data: bytes | None
+) -> None:
+    manifest = folders[0] / "unit.json"
+    if data is not None:
+        manifest.write_bytes(data)
+    assert not deps.unchanged(manifest)
+
+
+def test_a_list_of_nothing_vouches_for_nothing(folders: tuple[Path, Path]) -> None:
+    """A compiler that writes its list in another way must not make everything look the same."""
+    cache, _ = folders
+    (cache / "unit.d").write_text("another format\n")
+    deps.record(cache / "unit.json", cache / "unit.d")
+    assert not deps.unchanged(cache / "unit.json")
+
+
+# A compiler.
+
+
+@pytest.mark.nvcc
+def test_a_unit_is_compiled_once(
+    cache: Path, include: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolchain = find_toolchain()
+    (first,) = compile_all([unit(include)], toolchain)
+    assert isinstance(first, str)
+    assert ".target sm_90" in first
+    assert "answer = 42;" in first
+    assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".ptx"]
+    os.utime(include / "answer.cuh")
+    monkeypatch.setattr(compiling, "run", forbidden)
+    same = Unit("another name", TEXT, forbidden, (str(include),), "sm90")
+    assert compile_all([same], toolchain) == [first]
+
+
+@pytest.mark.nvcc
+def test_another_content_of_a_header_is_compiled_again(cache: Path, include: Path) -> None:
+    toolchain = find_toolchain()
+    for number in (42, 43, 42):
+        (include / "answer.cuh").write_text(f"#define ANSWER {number}\n")
+        (text,) = compile_all([unit(include)], toolchain)
+        assert f"answer = {number};" in str(text)
+        assert len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.nvcc
+def test_units_come_in_order_each_for_its_architecture(cache: Path, include: Path) -> None:
+    asked = [unit(include, arch=arch, name=arch) for arch in ("sm90", "sm75", "sm120", "sm90")]
+    told: list[tuple[int, int, str]] = []
+    texts = compile_all(asked, find_toolchain(), progress=lambda *step: told.append(step))
+    targets = [text.partition(".target sm_")[2].split()[0] for text in map(str, texts)]
+    assert targets == ["90", "75", "120", "90"]
+    assert told == [(1, 4, "sm90"), (2, 4, "sm75"), (3, 4, "sm120"), (4, 4, "sm90")]
+    assert len(list(cache.iterdir())) == 6, "two equal units are one"
+
+
+@pytest.mark.nvcc
+def test_two_processes_may_compile_the_same_at_once(cache: Path, include: Path) -> None:
+    """The one that is done first takes nothing away from the other."""
+    toolchain = find_toolchain()
+    found: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(compile_all([unit(include)], toolchain)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(str, found))) == 1
+    assert "answer = 42;" in str(found[0])
+    assert len(list(cache.iterdir())) == 2
+
+
+BROKEN = "template <class T> struct broken { static constexpr int value = T::nothing; };\n"
+
+
+@pytest.mark.nvcc
+def test_a_refused_unit_shows_a_command_that_can_be_repeated(cache: Path, include: Path) -> None:
+    (include / "answer.cuh").write_text(BROKEN + "#define ANSWER broken<int>::value\n")
+    fine = unit(text="__device__ int fine = 1;\n")
+    refused, text = compile_all([unit(include), fine], find_toolchain())
+    assert isinstance(refused, RefusedError)
+    assert isinstance(text, str)
+    assert refused.exit_code == 2
+    assert refused.stderr.splitlines()[0].startswith(f"{include}/answer.cuh(1): error: ")
+    command, *rows = str(refused).splitlines()
+    shown = command.removeprefix(f"command failed with status {refused.status}: ")
+    again = subprocess.run(shown, shell=True, check=False, capture_output=True, text=True)
+    assert again.returncode == refused.status != 0
+    assert rows[0].strip() in again.stderr
+    assert f"-I'{include}'" in shown or f"'-I{include}'" in shown
+    assert not list(cache.rglob("*.d"))
+
+
+@pytest.mark.nvcc
+def test_what_was_refused_is_compiled_when_it_is_repaired(cache: Path, include: Path) -> None:
+    toolchain = find_toolchain()
+    (include / "answer.cuh").write_text("#error no answer\n")
+    (refused,) = compile_all([unit(include)], toolchain)
+    assert isinstance(refused, RefusedError)
+    assert "no answer" in refused.stderr
+    (include / "answer.cuh").write_text("#define ANSWER 7\n")
+    (text,) = compile_all([unit(include)], toolchain)
+    assert "answer = 7;" in str(text)
+
+
+@pytest.mark.nvcc
+def test_a_header_that_is_missing_is_refused(cache: Path) -> None:
+    (refused,) = compile_all([unit()], find_toolchain())
+    assert isinstance(refused, RefusedError)
+    assert "answer.cuh: No such file or directory" in refused.stderr
+
+
+# What a compiler may do.
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, behave) -> None:
+    """A compiler that writes what one writes, after `behave` was called with its command."""
+
+    def run(command: list[str], *, install: str) -> str:
+        assert install == REMEDY
+        behave(command)
+        source, made = command[-1], command[command.index("-o") + 1]
+        Path(made).write_text("// made")
+        read = " ".join(path.replace(" ", "\\ ") for path in (source, __file__))
+        Path(command[command.index("-MF") + 1]).write_text(f"{made} : {read}\n")
+        return ""
+
+    monkeypatch.setattr(compiling, "run", run)
+
+
+def quiet(command: list[str]) -> None:
+    pass
+
+
+def test_the_command(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+    fake(monkeypatch, commands.append)
+    assert compile_all([unit(Path("/a"), Path("/b c"), arch="sm100")], FAKE) == ["// made"]
+    ((nvcc, *options),) = commands
+    assert nvcc == "/opt/nvcc"
+    assert options[:7] == [
+        "-std=c++17",
+        "-ptx",
+        "--expt-relaxed-constexpr",
+        "-w",
+        "-arch=sm_100",
+        "-I/a",
+        "-I/b c",
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param((unit(Path("/a"), text="// another"), FAKE), id="another text"),
+        pytest.param((unit(Path("/b")), FAKE), id="another include folder"),
+        pytest.param((unit(Path("/a"), arch="sm75"), FAKE), id="another architecture"),
+        pytest.param((unit(Path("/a")), Toolchain(FAKE.nvcc, "13.2.52", ())), id="another release"),
+        pytest.param(
+            (unit(Path("/a")), Toolchain(Path("/nvcc"), FAKE.version, ())), id="another nvcc"
+        ),
+    ],
+)
+def test_what_is_different_is_compiled(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, other: tuple[Unit, Toolchain]
+) -> None:
+    commands: list[list[str]] = []
+    fake(monkeypatch, commands.append)
+    for asked, toolchain in ((unit(Path("/a")), FAKE), other, (unit(Path("/a")), FAKE), other):
+        compile_all([asked], toolchain)
+    assert len(commands) == 2
+
+
+@pytest.mark.parametrize("suffix", [".ptx", ".json"])
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"\xff{")])
+def test_a_damaged_cache_is_made_anew(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, damage
+) -> None:
+    commands: list[list[str]] = []
+    fake(monkeypatch, commands.append)
+    compile_all([unit()], FAKE)
+    (path,) = cache.glob(f"*{suffix}")
+    damage(path)
+    assert compile_all([unit()], FAKE) == ["// made"]
+    assert len(commands) == 2
+
+
+def test_an_old_list_does_not_vouch_for_a_new_text(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A header is changed, the compile stops halfway, and the header is changed back."""
+    fake(monkeypatch, quiet)
+    compile_all([unit()], FAKE)
+    (manifest,) = cache.glob("*.json")
+    before = manifest.read_bytes()
+    manifest.write_bytes(before.replace(b'"', b'"/absent', 1))
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(deps, "record", stop)
+    with pytest.raises(KeyboardInterrupt):
+        compile_all([unit()], FAKE)
+    assert not manifest.exists()
+
+
+LONG = "\n".join(["note: of no use", "x.cuh(1): error: one", *(f"line {i}" for i in range(20))])
+
+
+@pytest.mark.parametrize(
+    ("stderr", "shown"),
+    [
+        ("x.cuh(1): error: one\n", "x.cuh(1): error: one"),
+        ("warning: first\nx(1): error: two\n  at\n", "x(1): error: two\n  at"),
+        ("nvcc fatal   : no such architecture\n", "nvcc fatal   : no such architecture"),
+        ("", ""),
+        (
+            LONG,
+            "\n".join(["x.cuh(1): error: one", *(f"line {i}" for i in range(11)), "… and 9 more lines"]),
+        ),
+    ],
+)  # fmt: skip
+def test_a_message_begins_with_the_first_error_and_says_what_is_left_out(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, stderr: str, shown: str
+) -> None:
+    def fail(command: list[str]) -> None:
+        raise ProcessError(command, 2, stderr)
+
+    fake(monkeypatch, fail)
+    (refused,) = compile_all([unit()], FAKE)
+    assert isinstance(refused, RefusedError)
+    assert refused.stderr == shown
+
+
+def test_a_compiler_that_is_missing_is_told_for_each_unit(cache: Path) -> None:
+    nowhere = Toolchain(Path("/absent/nvcc"), "13.2.51", ("sm90",))
+    results = compile_all([unit(), unit(arch="sm75")], nowhere)
+    assert [str(error) for error in results] == [f"/absent/nvcc is missing\n  {REMEDY}"] * 2
+    assert isinstance(results[0], MissingToolError)
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(compiling, "run", forbidden)
+    (error,) = compile_all([unit()], FAKE)
+    assert isinstance(error, InputError)
+    assert str(error) == (
+        f"cannot write {tmp_path}/file/probe: Not a directory\n"
+        "  Set POLICYGEN_CACHE to a folder that can be written."
+    )
+
+
+def test_a_full_disk_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(command: list[str]) -> None:
+        raise OSError(28, "No space left on device")
+
+    fake(monkeypatch, fill)
+    (error,) = compile_all([unit()], FAKE)
+    assert str(error) == (
+        f"cannot write {cache.parent}: No space left on device\n"
+        "  Set POLICYGEN_CACHE to a folder that can be written."
+    )
+
+
+def test_nothing_asked_is_nothing_compiled(cache: Path) -> None:
+    assert compile_all([], FAKE) == []
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, ValueError])
+def test_an_interrupt_leaves_no_thread_and_starts_no_more(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, interrupt: type[BaseException]
+) -> None:
+    commands: list[list[str]] = []
+    go = threading.Event()
+
+    def behave(command: list[str]) -> None:
+        commands.append(command)
+        if Path(command[-1]).read_text() != "0":
+            assert go.wait(20)
+
+    fake(monkeypatch, behave)
+    before = set(threading.enumerate())
+
+    def stop(done: int, total: int, name: str) -> None:
+        threading.Timer(0.1, go.set).start()
+        raise interrupt
+
+    units = [unit(text=str(number)) for number in range(200)]
+    with pytest.raises(interrupt):
+        compile_all(units, FAKE, progress=stop)
+    assert len(commands) <= 2 * (os.cpu_count() or 1) + 2
+    left = [thread for thread in set(threading.enumerate()) - before if thread.is_alive()]
+    assert [thread.name for thread in left if "ThreadPool" in thread.name] == []
+    assert not list(cache.rglob("*.d"))
+
+
+def test_an_error_that_is_no_refusal_is_not_hidden(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(command: list[str]) -> None:
+        raise ZeroDivisionError
+
+    fake(monkeypatch, break_down)
+    with pytest.raises(ZeroDivisionError):
+        compile_all([unit()], FAKE)
+
+
+def test_a_refusal_is_an_expected_failure() -> None:
+    assert issubclass(RefusedError, PolicygenError)
+    assert shutil.which("sh"), "commands are shown for a shell"

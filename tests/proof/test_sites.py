@@ -1,0 +1,125 @@
+"""Which workloads `-R`, `-a` and headers leave."""
+
+import re
+
+import pytest
+
+from policygen.bindings.load import bound
+from policygen.cli.options import parse_axes
+from policygen.errors import InputError
+from policygen.model.cub import Cub
+from policygen.proof.sites import marked_members, places, remarks
+
+
+def cub(version="3.0.1", dialect="specializations"):
+    return Cub(root="/cub", version=version, dialect=dialect, found="--cub")
+
+
+def ask(regex="", *axes, version="3.0.1", dialect="specializations", headers=()):
+    found = places(
+        cub(version, dialect), (), re.compile(regex), parse_axes(axes), frozenset(headers)
+    )
+    return [
+        (p.call.name.removeprefix("cub.bench."), dict(p.values)) for x in found for p in x.points
+    ]
+
+
+def test_without_a_filter_every_bound_benchmark_is_asked():
+    names = {name for name, _ in ask()}
+    assert {"histogram.even", "radix_sort.keys", "scan.exclusive.sum", "select.if"} <= names
+
+
+@pytest.mark.parametrize(
+    ("regex", "axes", "count"),
+    [
+        ("cub.bench.scan.exclusive.sum", [], 16),
+        (r".*\.sum$", ["T=I8", "OffsetT=I32"], 3),
+        ("cub.bench.radix_sort", ["OffsetT{ct}=I32"], 27),
+        ("cub.bench.radix_sort.keys", ["T{ct}=[I8, F32]"], 4),
+        ("cub.bench.select.if", ["InPlace=true"], 7),
+        ("cub.bench.select.if", ["MayAlias=true"], 7),
+        ("cub.bench.select.if", ["MayAlias{ct}=true", "T=I8"], 1),
+        ("", ["KeyT=I8", "ValueT=I8", "OffsetT=I32"], 6),
+    ],
+)
+def test_filters_have_the_meaning_that_they_have_in_cccl(regex, axes, count):
+    assert len(ask(regex, *axes)) == count
+
+
+def test_an_older_name_of_an_axis_finds_the_same_workloads():
+    assert ask("cub.bench.select", "MayAlias=false") == ask("cub.bench.select", "InPlace=false")
+
+
+def test_headers_narrow_the_sites():
+    assert {name for name, _ in ask(headers=["tuning_three_way_partition.cuh"])} == {
+        "partition.three_way"
+    }
+
+
+def test_a_version_has_its_own_dialect_where_it_has_one():
+    old = places(cub(), (), re.compile("cub.bench.reduce.sum"), {})
+    new = places(cub("3.6.0", "selectors"), (), re.compile("cub.bench.reduce.sum"), {})
+    assert [place.site.dialect for place in old] == ["specializations"]
+    assert [place.site.dialect for place in new] == ["selectors"]
+    assert new[0].families == ()
+
+
+def test_an_algorithm_that_is_not_of_the_trees_dialect_is_asked_in_the_other():
+    (place,) = places(cub("3.0.1", "selectors"), (), re.compile("cub.bench.reduce.sum"), {})
+    assert place.site.dialect == "specializations"
+
+
+@pytest.mark.parametrize(
+    ("regex", "axes", "headers", "message"),
+    [
+        (
+            "cub.bench.scan.exclusive.sum",
+            ["U=I8"],
+            [],
+            "nothing is bound that matches -R 'cub.bench.scan.exclusive.sum' -a 'U=[I8]';"
+            " no benchmark has an axis U\n"
+            "  Benchmarks: cub.bench.scan.exclusive.sum\n"
+            "  their axes: OffsetT, T",
+        ),
+        (
+            "cub.bench.scan.exclusive",
+            ["T{ct}=[I9,I8]", "KeyT=I8"],
+            ["tuning_scan.cuh"],
+            "nothing is bound that matches -R 'cub.bench.scan.exclusive' -a 'T{ct}=[I8,I9]'"
+            " -a 'KeyT=[I8]' tuning_scan.cuh\n"
+            "  Benchmarks: cub.bench.scan.exclusive.sum, cub.bench.scan.exclusive.custom,"
+            " cub.bench.scan.exclusive.by_key\n"
+            "  their axes: KeyT, OffsetT, T, ValueT",
+        ),
+    ],
+)
+def test_a_filter_that_leaves_nothing_is_told_whole(regex, axes, headers, message):
+    with pytest.raises(InputError) as caught:
+        ask(regex, *axes, headers=headers)
+    assert str(caught.value) == message
+
+
+def test_a_regex_that_matches_no_benchmark_lists_all():
+    with pytest.raises(InputError) as caught:
+        ask("bench.scan", "Nope=1")
+    first, second = str(caught.value).splitlines()
+    assert first == "nothing is bound that matches -R 'bench.scan' -a 'Nope=[1]'"
+    assert second.startswith("  Benchmarks: cub.bench.")
+    assert "cub.bench.histogram.even, " in second
+
+
+def test_a_version_that_the_bindings_were_not_tried_with_is_remarked():
+    assert remarks(cub("3.0.1")) == ()
+    for version in ("2.7.0", "3.9.0"):
+        assert remarks(cub(version)) == (
+            f"CUB {version} is none of the versions that the bindings were tried with"
+            " (2.8 to before 3.7); those of the nearest version are used",
+        )
+    assert ask("cub.bench.reduce.max", "T=I8", version="2.7.0")
+
+
+def test_the_member_that_carries_a_mark_is_known_for_each_family():
+    members = marked_members(bound("3.0.1"), "specializations")
+    assert members["cub::detail::select", "sm100_tuning"] == "nominal_4b_items"
+    assert members["cub::detail::radix", "sm90_small_key_tuning"] == "items"
+    assert marked_members(bound("3.0.1"), "selectors") == {}

@@ -1,0 +1,322 @@
+# ruff: noqa: E501  a row of a table is one line
+import re
+from pathlib import Path
+
+import pytest
+
+from policygen.bindings.load import Bound, axis_type
+from policygen.errors import InputError
+from policygen.model.bindings import Call, FamilyBinding, MemberRule, Site
+from policygen.proof.answers import Key, key, read_answers, value
+from policygen.proof.sites import bound_families
+from policygen.proof.unit import LADDER, Question, Section, Workload, context, identity, render
+from policygen.source.header import read_header
+from tests.toolchain import compile_to_ptx
+from tests.tree.toys import TUNINGS
+
+SITE = Site(
+    name="zoom",
+    dialect="specializations",
+    header="tuning_zoom.cuh",
+    namespace="detail::zoom",
+    hub="policy_hub<T>",
+    policy="ZoomPolicy",
+    values={"threads": "+policy::THREADS", "items": "+policy::ITEMS"},
+    types={"delay_constructor": "policy::delay_t"},
+)
+SELECTOR = SITE.model_copy(
+    update={
+        "dialect": "selectors",
+        "hub": "policy_selector<T>",
+        "policy": "",
+        "values": {"items": "policy.items"},
+        "types": {},
+        "delay": ("policy.kind", "policy.delay", "policy.latency"),
+    }
+)
+FAMILY = FamilyBinding(
+    site="zoom",
+    name="sm90_tuning",
+    args=("T", "sizeof(T)", "op::plus"),
+    members={"items": MemberRule(parameter="ipt")},
+)
+CALL = Call(
+    site="zoom",
+    axes={"T": ("I8", "F16"), "InPlace": "both", "Width": ("-4",)},
+    roles={"T": "axis::T", "OffsetT": "offset<int>"},
+    constants={"MayAlias": "axis::InPlace"},
+)
+
+
+def point(call: Call = CALL, **values: str) -> Workload:
+    return Workload(call, values)
+
+
+def section(*points: Workload, site: Site = SITE, families=None, arch: str = "sm90") -> Section:
+    return Section(site, tuple(Question(one, arch) for one in points), families)
+
+
+def rendered(*sections: Section, version: str = "3.0.1") -> str:
+    return render(context(sections, version))
+
+
+def lines(text: str, start: str, stop: str = "};") -> list[str]:
+    """What a unit says of one thing, line by line."""
+    found = text[text.index(start) :]
+    return [line.strip() for line in found[: found.index(f"\n{stop}")].splitlines()]
+
+
+def test_a_row_declares_axes_roles_and_constants_and_asks_for_the_values() -> None:
+    text = rendered(section(point(T="I8", InPlace="true", Width="-4")))
+    assert lines(text, "struct workload_0") == [
+        "struct workload_0",
+        "{",
+        "struct axis",
+        "{",
+        "using T = ::cuda::std::int8_t;",
+        "static constexpr auto InPlace = true;",
+        "static constexpr auto Width = -4;",
+        "};",
+        "using T = axis::T;",
+        "using OffsetT = offset<int>;",
+        "static constexpr auto MayAlias = axis::InPlace;",
+        "using policy = typename policy_hub<T>::MaxPolicy::ActivePolicy::ZoomPolicy;",
+        "using answers = row<value<0>, value<+policy::THREADS>, value<+policy::ITEMS>, type<policy::delay_t>>;",
+    ]
+    assert "__device__ const char* answer_0 = workload_0::answers::text();" in text
+
+
+def test_a_marked_unit_asks_for_the_mark_and_for_the_entry_of_each_family() -> None:
+    families = (
+        (FAMILY, ("type", "value", "value")),
+        (FAMILY.model_copy(update={"name": "sm80_tuning", "args": ()}), ()),
+    )
+    text = rendered(section(point(T="I8"), families=families))
+    assert lines(text, "struct workload_0")[-1] == (
+        "using answers = row<value<0>, value<+policy::ITEMS>,"
+        " family<value<entry_of<sm90_tuning<T, sizeof(T), op::plus>>::id>, type<T>, value<(sizeof(T))>, value<(op::plus)>>,"
+        " family<value<entry_of<sm80_tuning<>>::id>>>;"
+    )
+
+
+def test_a_marked_unit_without_families_asks_for_the_mark_alone() -> None:
+    text = rendered(section(point(T="I8"), families=()))
+    assert (
+        lines(text, "struct workload_0")[-1]
+        == "using answers = row<value<0>, value<+policy::ITEMS>>;"
+    )
+
+
+def test_a_marked_unit_shows_the_member_that_the_site_marks() -> None:
+    site = SITE.model_copy(update={"marked": "threads"})
+    text = rendered(section(point(T="I8"), site=site, families=()))
+    assert "row<value<0>, value<+policy::THREADS>>" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "policy"),
+    [
+        ({}, "policy_hub<T>::MaxPolicy::ActivePolicy::ZoomPolicy"),
+        ({"policy": ""}, "policy_hub<T>::MaxPolicy::ActivePolicy"),
+        ({"max_policy": "max_policy"}, "policy_hub<T>::max_policy::ActivePolicy::ZoomPolicy"),
+        ({"max_policy": "max_policy", "policy": ""}, "policy_hub<T>::max_policy::ActivePolicy"),
+    ],
+)
+def test_the_policy_of_a_hub(changes: dict[str, str], policy: str) -> None:
+    site = SITE.model_copy(update=changes)
+    assert f"using policy = typename {policy};" in rendered(section(point(T="I8"), site=site))
+
+
+@pytest.mark.parametrize(
+    ("policy", "selected"), [("", "selected"), ("multi_tile", "selected.multi_tile")]
+)
+@pytest.mark.parametrize("untuned", [None, "policy_selector<user_type<sizeof(T)>>"])
+def test_a_selector_is_asked_for_an_architecture(
+    policy: str, selected: str, untuned: str | None
+) -> None:
+    site = SELECTOR.model_copy(update={"policy": policy, "untuned": untuned})
+    text = rendered(section(point(T="I8"), site=site, arch="sm103"), version="3.5.0")
+    row = re.sub(r" +", " ", "\n".join(lines(text, "struct workload_0")))
+    assert "using selector = policy_selector<T>;" in row
+    assert f"static constexpr auto policy = {selected};" in row
+    assert "(103);" in row
+    assert (
+        "row<value<0>, value<policy.items>, value<policy.kind>, value<policy.delay>, value<policy.latency>,"
+        f" value<unchanged_since<selector>(103)>, value<is_default<selector, {untuned or 'void'}>(103)>>;"
+    ) in row
+    assert f"constexpr int ladder[] = {{{', '.join(map(str, LADDER))}}};" in text
+
+
+def test_what_selectors_need_stands_in_their_units_alone() -> None:
+    """`::cuda::compute_capability` is younger than the other dialect."""
+    assert "compute_capability" not in rendered(section(point(T="I8")))
+    both = rendered(section(point(T="I8")), section(point(T="I8"), site=SELECTOR), version="3.5.0")
+    assert both.count("constexpr int ladder[]") == 1
+
+
+def test_a_site_may_declare_more_before_its_values() -> None:
+    site = SITE.model_copy(update={"setup": ("using agent = int;", "using more = agent;")})
+    found = lines(rendered(section(point(T="I8"), site=site)), "struct workload_0")
+    assert found[-3:-1] == ["using agent = int;", "using more = agent;"]
+
+
+def test_sections_have_namespaces_of_their_own_and_rows_are_numbered_through() -> None:
+    other = SITE.model_copy(
+        update={"name": "blur", "namespace": "detail", "header": "tuning_blur.cuh"}
+    )
+    text = rendered(
+        section(point(T="I8"), point(T="I16")), section(point(T="I32"), point(T="I64"), site=other)
+    )
+    assert re.findall(r"namespace (\w+) \{", text) == [
+        "detail", "zoom", "policygen_section_0", "detail", "policygen_section_1",
+    ]  # fmt: skip
+    assert re.findall(r"struct workload_(\d)\n", text) == ["0", "1", "2", "3"]
+    assert re.findall(r"row<value<(\d)>", text) == ["0", "1", "2", "3"]
+    assert text.count("{") == text.count("}")
+
+
+def included(text: str) -> list[str]:
+    return re.findall(r"#include <(.*)>", text)
+
+
+def test_headers_are_included_once() -> None:
+    site = SITE.model_copy(update={"includes": ("cuda_fp16.h", "cub/agent.cuh")})
+    other = SITE.model_copy(update={"header": "tuning_blur.cuh"})
+    text = rendered(
+        section(point(T="F16"), point(T="BF16"), point(T="I8"), site=site),
+        section(point(T="F16"), site=other),
+        section(point(T="F16")),
+    )
+    assert included(text) == [
+        "cub/device/dispatch/tuning/tuning_blur.cuh",
+        "cub/device/dispatch/tuning/tuning_zoom.cuh",
+        "cub/agent.cuh",
+        "cuda_bf16.h",
+        "cuda_fp16.h",
+        "cuda/std/cstdint",
+        "cuda/std/functional",
+        "cuda/std/type_traits",
+        "cuda/std/utility",
+    ]
+
+
+def test_a_type_is_what_the_version_means_by_it() -> None:
+    call = Call(site="zoom", axes={"T": ("C64",)})
+    for version, cpp in (("3.1.4", "complex<float>"), ("3.2.0", "complex<double>")):
+        text = rendered(section(point(call, T="C64")), version=version)
+        assert f"using T = ::cuda::std::{cpp};" in text
+        assert "cuda/std/complex" in included(text)
+
+
+def test_what_is_no_axis_of_the_call_is_not_declared() -> None:
+    text = rendered(section(point(T="I8", Elements="F16")))
+    assert "Elements" not in text
+    assert "cuda_fp16.h" not in included(text)
+
+
+@pytest.mark.parametrize("text", ["I7", "1.5", "", "true1"])
+def test_a_value_that_nobody_knows_is_an_error(text: str) -> None:
+    with pytest.raises(InputError, match=f"no type is called '{text}' in CUB 3.0.1"):
+        rendered(section(point(T=text)))
+
+
+def test_units_have_one_identity_when_their_text_is_one() -> None:
+    def named(*sections: Section, version: str = "3.0.1") -> str:
+        return identity(context(sections, version))
+
+    one = named(section(point(T="I8")))
+    assert one == named(section(point(T="I8")), version="3.6.0")
+    reordered = CALL.model_copy(update={"roles": dict(reversed(CALL.roles.items()))})
+    others = [
+        named(section(point(T="I16"))),
+        named(section(point(T="I8")), section(point(T="I8"))),
+        named(section(point(T="I8"), families=())),
+        named(section(point(T="I8"), site=SELECTOR)),
+        named(section(point(T="I8"), site=SELECTOR, arch="sm75")),
+        named(section(point(reordered, T="I8"))),
+    ]
+    assert len({one, *others}) == 1 + len(others)
+
+
+def test_another_template_is_another_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = identity({})
+    (tmp_path / "probe").mkdir()
+    (tmp_path / "probe/unit.cu.j2").write_text("another")
+    monkeypatch.setattr("policygen.resources.folder", lambda name: tmp_path)
+    assert identity({}) != before
+    assert render({}) == "another"
+
+
+@pytest.mark.parametrize("parameters", ["class T", "class T, int Size, int Other, int More"])
+def test_a_family_with_other_parameters_than_are_bound_is_refused(parameters: str) -> None:
+    """A tree that was edited, or a version that is younger than the bindings."""
+    data = (
+        "namespace cub { namespace detail { namespace zoom {\n"
+        f"template <{parameters}> struct sm90_tuning;\n"
+        "}}}\n"
+    )
+    header = read_header("tuning_zoom.cuh", data.encode())
+    with pytest.raises(InputError) as raised:
+        bound_families(Bound("zoom", (SITE,), (FAMILY,), (), ()), SITE, [header])
+    count = parameters.count(",") + 1
+    assert str(raised.value) == (
+        f"tuning_zoom.cuh: sm90_tuning has {count} template parameters, and 3 are bound\n"
+        "  Correct the family's args in schemas/bindings."
+    )
+
+
+HEADER = """#pragma once
+#include <cuda/std/type_traits>
+#define CUB_NAMESPACE_BEGIN namespace cub { inline namespace CUB_TOY {
+#define CUB_NAMESPACE_END }}
+namespace cub { inline namespace CUB_TOY { namespace detail { namespace zoom {
+enum class size { _1, other };
+template <class T> constexpr size classify() { return sizeof(T) == 1 ? size::_1 : size::other; }
+enum Load { LOAD_CA };
+template <class T, size S> struct sm90_tuning;
+template <> struct sm90_tuning<signed char, size::_1> { static constexpr int policygen_entry = 7, items = 61440; };
+template <class T> struct policy_hub {
+  struct MaxPolicy { struct ActivePolicy { struct ZoomPolicy {
+    static constexpr int ITEMS = 24; static constexpr Load LOAD = LOAD_CA; static constexpr bool FAST = false;
+    using delay_t = cuda::std::integral_constant<unsigned, 688>;
+  }; }; };
+};
+}}}}
+"""
+
+
+@pytest.mark.trees
+@pytest.mark.nvcc
+def test_the_compiler_answers_what_is_asked(tmp_path: Path) -> None:
+    """A toy header among CUB's own, in a real unit: values, and which entry a key takes."""
+    from tests.probing import root
+
+    site = SITE.model_copy(
+        update={
+            "values": {"items": "+policy::ITEMS", "load": "policy::LOAD", "fast": "policy::FAST"}
+        }
+    )
+    family = FAMILY.model_copy(update={"args": ("T", "classify<T>()")})
+    points = point(T="I8", InPlace="false"), point(T="I128", InPlace="true")
+    text = rendered(
+        section(*points, site=site),
+        section(*points, site=site, families=((family, ("type", "value")),)),
+    )
+    folder = tmp_path / TUNINGS
+    folder.mkdir(parents=True)
+    (folder / "tuning_zoom.cuh").write_text(HEADER)
+    source = tmp_path / "unit.cu"
+    source.write_text(text.replace("#include <cub/", f"#include <{tmp_path}/cub/"))
+    done = compile_to_ptx(source, root("3.0.1"))
+    assert done.returncode == 0, done.stderr
+    answers = read_answers(source.with_suffix(".ptx").read_text())
+    told = (24, "LOAD_CA", False, "integral_constant<unsigned int, 688>")
+    for row in (0, 1):
+        assert tuple(map(value, answers[row])) == told
+    assert [key(answers[row][1]) for row in (2, 3)] == [
+        Key(7, ("signed char", "_1")),
+        Key(-1, ("__int128", "other")),
+    ]
+    assert axis_type("I128", "3.0.1").cpp == "__int128_t"
