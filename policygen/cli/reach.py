@@ -47,10 +47,11 @@ def reach(
         archs=told.archs,
         workloads=told.workloads,
         entries=told.entries,
-        reached=told.entries - len(told.unreachable),
+        reached=told.entries - len(told.unreachable) - sum(told.unknown.values()),
         unreachable=told.unreachable,
         call_only=told.call_only,
         unasked=proof.unasked(found.headers, tried),
+        unknown=dict(told.unknown),
         remarks=remarks(found.cub),
         problems=tuple(Problem.of(error) for error in found.errors),
     )

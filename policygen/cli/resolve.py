@@ -102,8 +102,10 @@ class Question:
         from policygen.proof.toolchain import find_toolchain
 
         names = frozenset(found.paths) if self.headers else frozenset()
-        archs = chosen_archs(self.archs, found.headers)
         asked = places(found.cub, found.headers, self.pattern, self.axes, names)
+        meant = {place.site.header for place in asked}
+        fitting = [header for header in found.headers if header.name in meant]
+        archs = chosen_archs(self.archs, fitting) or chosen_archs(self.archs, found.headers)
         toolchain = find_toolchain()
         if any(place.site.dialect == "specializations" for place in asked):
             toolchain.check(archs)

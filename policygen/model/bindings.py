@@ -138,12 +138,16 @@ class Site(Versioned):
     """What the hub calls the policy of its newest architecture."""
     policy: str = ""
     """The member of the active policy, or of the selected one, that holds the values."""
+    support: tuple[str, ...] = ()
+    """C++ templates before the workloads."""
     setup: tuple[str, ...] = ()
     """C++ declarations between the policy and its values."""
     values: dict[str, str]
     """Value → C++ constant in terms of `policy`."""
     types: dict[str, str] = Field(default_factory=dict)
     """Value → C++ type in terms of `policy`."""
+    used_by: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Where the policy names an `algorithm`: which values that one alone uses."""
     delay: tuple[str, str, str] | None = None
     """In the selector dialect: the algorithm, the delay and the write latency of a delay policy."""
     untuned: str | None = None

@@ -2,10 +2,12 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from policygen.model.arch import Arch
 from policygen.model.base import Document, Problem
 from policygen.model.cub import Cub
-from policygen.model.resolve import EntryPlace, Unresolved
+from policygen.model.resolve import EntryPlace
 
 Cause = Literal[
     "gate",
@@ -56,6 +58,7 @@ class Reach(Document):
     call_only: tuple[CallOnly, ...] = ()
     unasked: tuple[str, ...] = ()
     """Families that no binding knows."""
+    unknown: dict[str, int] = Field(default_factory=dict)
+    """Header → entries of which nothing is known, as the compiler refused workloads there."""
     remarks: tuple[str, ...] = ()
-    unresolved: tuple[Unresolved, ...] = ()
     problems: tuple[Problem, ...] = ()

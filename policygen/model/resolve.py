@@ -14,6 +14,7 @@ class EntryPlace(Record):
     """An entry, by where it stands."""
 
     header: str
+    namespace: str = ""
     family: str
     args: tuple[str, ...]
     line: int

@@ -38,6 +38,7 @@ def explain(
     cause, reason, example = _cause(header, family, entry, number, seen)
     return Unreachable(
         header=family.header,
+        namespace=family.namespace,
         family=family.name,
         args=entry.args,
         line=entry.line,

@@ -178,7 +178,13 @@ def values(site: Site, row: Sequence[str]) -> dict[str, Value]:
     if site.delay:
         kind, delay, latency = (answers.value(text) for text in row[len(names) :])
         found["delay_constructor"] = _delay(str(kind)).spelled(delay, latency)
-    return found
+    others = {
+        name
+        for algorithm, names in site.used_by.items()
+        if algorithm != found.get("algorithm")
+        for name in names
+    }
+    return {name: value for name, value in found.items() if name not in others}
 
 
 def origin(row: Sequence[str]) -> tuple[str, bool]:

@@ -39,6 +39,8 @@ class Reached:
     entries: int
     unreachable: tuple[Unreachable, ...]
     call_only: tuple[CallOnly, ...]
+    unknown: Mapping[str, int]
+    """Header → entries that were not seen where not every workload could be asked for."""
     archs: tuple[str, ...]
     errors: tuple[PolicygenError, ...]
 
@@ -94,8 +96,12 @@ def reach(
     )
     unreachable: list[Unreachable] = []
     call_only: list[CallOnly] = []
+    unknown: dict[str, int] = {}
     entries = 0
     for place in tried:
+        complete = all(
+            told.of(point, arch, marked=True) for point in place.points for arch in place.archs
+        )
         copy = marked[place.site.header]
         lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
         sightings, seen = Sightings(), Seen({}, {}, lines)
@@ -111,13 +117,16 @@ def reach(
                 call_only.append(
                     CallOnly(**_fields(family, entry), example=sightings.by_call[number])
                 )
-            elif not told.errors:
+            elif complete:
                 unreachable.append(explain(copy.header, family, entry, number, seen))
+            else:
+                unknown[family.header] = unknown.get(family.header, 0) + 1
     return Reached(
         workloads=sum(len(place.points) for place in tried),
         entries=entries,
         unreachable=tuple(sorted(unreachable, key=_order)),
         call_only=tuple(sorted(call_only, key=_order)),
+        unknown=unknown,
         archs=tuple(sorted({a for place in tried for a in place.archs}, key=arch_number)),
         errors=told.errors,
     )
@@ -181,6 +190,7 @@ def _reading(
 def _fields(family: Family, entry: Entry) -> dict[str, object]:
     return {
         "header": family.header,
+        "namespace": family.namespace,
         "family": family.name,
         "args": entry.args,
         "line": entry.line,

@@ -148,7 +148,13 @@ def _status(arch: str, since: str | None) -> Status:
 
 
 def _place(family: Family, entry: Entry) -> EntryPlace:
-    return EntryPlace(header=family.header, family=family.name, args=entry.args, line=entry.line)
+    return EntryPlace(
+        header=family.header,
+        namespace=family.namespace,
+        family=family.name,
+        args=entry.args,
+        line=entry.line,
+    )
 
 
 def _name(point: Workload) -> str:

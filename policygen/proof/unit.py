@@ -89,6 +89,7 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "policy": site.policy,
             "selector": site.dialect == "selectors",
             "untuned": site.untuned,
+            "support": site.support,
             "setup": site.setup,
             "facts": _values(site) if section.families is None else _marks(site, section.families),
             "rows": [_row(first + i, q, version) for i, q in enumerate(section.questions)],

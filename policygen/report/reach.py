@@ -72,6 +72,9 @@ def _summary(document: Reach) -> str:
         f"{plural(document.entries, 'entry', 'entries')}, {found:,} never selected",
         f"{len(document.call_only):,} by no benchmark",
     ]
+    if document.unknown:
+        where = ", ".join(document.unknown)
+        parts.append(f"{sum(document.unknown.values()):,} not known, in {where}")
     if document.unasked:
         parts.append(f"not asked: {', '.join(document.unasked)}")
     tried = f"{plural(document.workloads, 'workload')} tried on {', '.join(document.archs)}"

@@ -29,7 +29,8 @@ def print_resolution(document: Resolution, *, head: bool, verbose: bool) -> None
     """By benchmark and architecture; workloads with the same values together."""
     out = console.results()
     if head:
-        out.print(f"{_tree(document.cub)}; {document.toolchain}\n", style="dim")
+        _print_head(out, f"{_tree(document.cub)}; {document.toolchain}")
+        out.print()
     for (benchmark, arch), rows in groupby(document.rows, key=lambda r: (r.benchmark, r.arch)):
         out.print(f"{benchmark} on {arch}", style="bold")
         for lot in _lots(list(rows)) if not verbose else ([row] for row in rows):
@@ -44,23 +45,36 @@ def print_comparison(document: Comparison, *, head: bool) -> None:
     """What differs, workload by workload."""
     out = console.results()
     if head:
-        out.print(f"before: {_tree(document.before)}", style="dim")
-        out.print(f"after:  {_tree(document.after)}; {document.toolchain}\n", style="dim")
+        _print_head(out, f"before: {_tree(document.before)}")
+        _print_head(out, f"after:  {_tree(document.after)}; {document.toolchain}")
+        out.print()
     for (benchmark, arch), rows in groupby(
         document.different, key=lambda row: (row.benchmark, row.arch)
     ):
         out.print(f"{benchmark} on {arch}", style="bold")
+        lone = {"before": 0, "after": 0}
         for row in rows:
-            _print_difference(out, row)
+            if row.before is not None and row.after is not None:
+                _print_difference(out, row)
+            else:
+                lone["after" if row.before is None else "before"] += 1
+        for when, count in lone.items():
+            if count:
+                text = f"{plural(count, 'workload')} only {when}"
+                _print_filled(out, text.split(" "), "  ", "yellow", " ")
         out.print()
     if head:
-        count = plural(len(document.different), "workload differs", "workloads differ")
-        out.print(f"{count} of {document.compared:,}, on {', '.join(document.archs)}")
+        differ = plural(len(document.different), "workload differs", "workloads differ")
+        out.print(f"{differ} of {document.compared:,}, on {', '.join(document.archs)}")
     _endings(out, document.remarks, document.unresolved)
 
 
 def _tree(cub: Cub) -> str:
     return f"CUB {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{cub.found}]"
+
+
+def _print_head(out: "Console", text: str) -> None:
+    _print_filled(out, text.split(" "), "", "dim", " ")
 
 
 def _print_lot(out: "Console", lot: list[ResolvedRow]) -> None:
@@ -107,15 +121,14 @@ def _place(entry: EntryPlace) -> str:
 
 def _print_difference(out: "Console", row: Differing) -> None:
     _print_filled(out, _workload(row.workload), "  ", "bold", gap=" ")
-    names = row.changed or tuple(row.before or row.after or {})
     for word, values, entry in (
         ("before:", row.before, row.entry_before),
         ("after: ", row.after, row.entry_after),
     ):
-        shown = ["not in this tree"]
-        if values is not None:
-            shown = _values({name: values[name] for name in names})
-            shown += [f"({_place(entry)})"] if entry else []
+        shown = _values(
+            {name: value for name, value in (values or {}).items() if name in row.changed}
+        )
+        shown += [f"({_place(entry)})"] if entry else []
         _print_filled(out, [f"{word} {shown[0]}", *shown[1:]], "      ", "")
 
 
