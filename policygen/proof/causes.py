@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
-from policygen.model.inheritance import all_members, parameter_names
 from policygen.model.reach import Cause, Unreachable
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.proof.answers import Key, plain
+from policygen.proof.inheritance import all_members
+from policygen.proof.lint.keys import parameter_names
 
 Sighting = tuple[Key, bool, str]
 """A key, whether the entry that it leads to was selected, and the workload in words."""

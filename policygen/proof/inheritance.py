@@ -2,6 +2,7 @@
 
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.proof.lint.keys import normal, parameter_names, split_template
 
 
 def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset[str] | None:
@@ -26,11 +27,7 @@ def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset
 
 def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family, Entry] | None:
     """The entry that another one inherits from: the closest that fits, else the primary."""
-    assert entry.inherits
-    # "sm80_tuning<T, 4>", "public detail::sm80_tuning<T, 4>"
-    name, _, rest = entry.inherits.partition("<")
-    name = name.rpartition("::")[2].strip().rpartition(" ")[2]
-    args = [_plain(arg) for arg in _split(rest.rpartition(">")[0])]
+    name, args = split_template((entry.inherits or "").removeprefix("public "))
     for other in header.families:
         if other.namespace != family.namespace or other.name != name:
             continue
@@ -41,37 +38,12 @@ def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family,
     return None
 
 
-def parameter_names(entry: Entry) -> frozenset[str]:
-    """What an entry's own template parameters are called: arguments that may be anything."""
-    # "class KeyT", "typename T", "class... Ts"
-    return frozenset(text.rsplit(" ", 1)[-1].strip(".&* ") for text in entry.template_parameters)
-
-
-def _free(entry: Entry, args: list[str]) -> int | None:
+def _free(entry: Entry, args: tuple[str, ...]) -> int | None:
     """How many arguments an entry leaves open, when it fits; the primary leaves all open."""
     if entry.kind == "primary":
         return len(args) + 1
     own = parameter_names(entry)
-    free = 0
-    for mine, asked in zip(entry.args, args, strict=False):
-        if mine in own:
-            free += 1
-        elif _plain(mine) != asked:
-            return None
-    return free
-
-
-def _plain(args: str) -> str:
-    return "".join(args.split())
-
-
-def _split(args: str) -> list[str]:
-    """Arguments at the commas that stand in no brackets."""
-    parts, depth = [""], 0
-    for char in args:
-        depth += (char in "<([{") - (char in ">)]}")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return parts
+    pairs = list(zip(entry.args, args, strict=False))
+    if any(mine not in own and normal(mine) != normal(asked) for mine, asked in pairs):
+        return None
+    return sum(mine in own for mine, _ in pairs)
