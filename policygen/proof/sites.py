@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.bindings.load import Bound, bound, is_tested, types
+from policygen.bindings.load import Bound, axis_values, bound, is_tested, types
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
@@ -129,6 +129,11 @@ def _nothing(
     rows = [f"Benchmarks: {', '.join(b.name for b in named or benchmarks)}"]
     if named:
         rows.append(f"their axes: {', '.join(known)}")
+    for axis in axes:
+        name = axis.partition("{")[0]
+        values = {v for b in named if name in b.axes for v in axis_values(b, name, version)}
+        if values:
+            rows.append(f"{name} is one of {', '.join(sorted(values))}")
     reason = f"; no benchmark has an axis {', '.join(unknown)}" if unknown and named else ""
     return InputError(f"nothing is bound that matches {' '.join(asked)}{reason}", "\n  ".join(rows))
 

@@ -89,7 +89,9 @@ def test_an_algorithm_that_is_not_of_the_trees_dialect_is_asked_in_the_other():
             " -a 'KeyT=[I8]' tuning_scan.cuh\n"
             "  Benchmarks: cub.bench.scan.exclusive.sum, cub.bench.scan.exclusive.custom,"
             " cub.bench.scan.exclusive.by_key\n"
-            "  their axes: KeyT, OffsetT, T, ValueT",
+            "  their axes: KeyT, OffsetT, T, ValueT\n"
+            "  T is one of C64, F32, F64, I128, I16, I32, I64, I8\n"
+            "  KeyT is one of C64, F32, F64, I128, I16, I32, I64, I8",
         ),
     ],
 )

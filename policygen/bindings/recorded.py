@@ -1,0 +1,85 @@
+"""Workloads as a tuning database recorded them, in the words of the CUB version that is asked."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policygen.bindings.load import axis_type, axis_values, bound
+from policygen.errors import InputError
+from policygen.model.bindings import BenchmarkBinding
+
+# v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1
+_VERSION = re.compile(r"v?(\d+\.\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What was measured: the benchmark as it was then, and the point of its compile-time axes."""
+
+    benchmark: BenchmarkBinding
+    version: str
+    """Of CUB, then."""
+    workload: dict[str, str]
+    """By the axes' names of today, without their decoration."""
+
+
+def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
+    """A row's benchmark and workload, `T{ct}` and all, understood by the recorded CCCL version."""
+    match = _VERSION.match(cccl)
+    if match is None:
+        raise InputError(f"{cccl!r} is no CCCL version", "It looks like v3.0.3.")
+    version = match[1]
+    benchmark = _benchmark(name, version)
+    older = {old: axis for axis, old in benchmark.renamed.items()}
+    plain = {axis.partition("{")[0]: value for axis, value in workload.items()}
+    values = {older.get(axis, axis): value for axis, value in plain.items()}
+    if unknown := sorted(values.keys() - benchmark.axes.keys()):
+        raise InputError(
+            f"{name} of CUB {version} has no axis {', '.join(unknown)}",
+            f"Its compile-time axes: {', '.join(benchmark.axes) or 'none'}",
+        )
+    return Recorded(benchmark, version, values)
+
+
+def today(measured: Recorded, version: str) -> dict[str, str]:
+    """The same workload as another version of CUB calls it; one that it cannot mean is an error."""
+    benchmark = _benchmark(measured.benchmark.name, version)
+    found = {}
+    for axis, value in measured.workload.items():
+        if axis not in benchmark.axes:
+            if axis in measured.benchmark.ignored:
+                continue  # no key depended on it
+            raise InputError(f"{benchmark.name} of CUB {version} has no axis {axis}")
+        found[axis] = _renamed(benchmark, axis, value, measured.version, version)
+    return found
+
+
+def _renamed(benchmark: BenchmarkBinding, axis: str, value: str, before: str, after: str) -> str:
+    """complex<float> was `C64` once, and is `C32` now; names of the same type are one value."""
+    known = axis_values(benchmark, axis, after)
+    if _is_plain(value):
+        return value
+    then = axis_type(value, before)
+    for name in known:
+        if not _is_plain(name) and axis_type(name, after).cpp == then.cpp != "void":
+            return name
+    older = benchmark.renamed
+    for name in known:
+        if name == value or older.get(name) == value:
+            return name
+    raise InputError(
+        f"{axis} of {benchmark.name} has no value {value} in CUB {after}",
+        f"It has: {', '.join(known)}",
+    )
+
+
+def _is_plain(value: str) -> bool:
+    return value in {"true", "false"} or value.lstrip("-").isdigit()
+
+
+def _benchmark(name: str, version: str) -> BenchmarkBinding:
+    for algorithm in bound(version):
+        for benchmark in algorithm.benchmarks:
+            if benchmark.name == name:
+                return benchmark
+    raise InputError(f"{name} is not bound for CUB {version}")
