@@ -78,11 +78,11 @@ def _compile(unit: Unit, toolchain: Toolchain) -> str:
         return known
     # A folder of its own: another process may compile the same unit at the same time.
     with _writable(folder), TemporaryDirectory(dir=folder) as temporary:
-        source, made, listed = (Path(temporary) / f"unit.{kind}" for kind in ("cu", "ptx", "d"))
+        source, made = Path(temporary) / "unit.cu", Path(temporary) / "unit.ptx"
         source.write_text(unit.text())
         command = [str(toolchain.nvcc), *options]
         try:
-            outputs = ["-MD", "-MF", str(listed), "-o", str(made)]
+            outputs = ["--keep", "--keep-dir", temporary, "-o", str(made)]
             run([*command, *outputs, str(source)], install=REMEDY)
         except ProcessError as error:
             # It stays: whoever reads the message can repeat the command.
@@ -93,7 +93,8 @@ def _compile(unit: Unit, toolchain: Toolchain) -> str:
         # The old list must not vouch for the new text.
         manifest.unlink(missing_ok=True)
         made.replace(ptx)
-        deps.record(manifest, listed)
+        for preprocessed in Path(temporary).glob("*.ii"):
+            deps.record(manifest, preprocessed)
         return text
 
 

@@ -2,29 +2,41 @@
 
 import hashlib
 import json
+import os
 import re
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from policygen.paths import write_atomically
 
-# out.ptx : unit.cu \
-#     /folder/with\ space/cub/config.cuh \
-_PATH = re.compile(r"(?:\\ |[^\s\\])+")
+# # 1 "/folder/cub/config.cuh" 1 3
+_MARKER = re.compile(rb'\n# \d+ "((?:[^"\\\n]+|\\.)*)"')
+# \\ and \" stand for themselves, \303 for a byte.
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 
-def record(manifest: Path, listed: Path) -> None:
-    """Keeps what a compiler's dependency file lists: size, time and content of each file."""
-    # The compiler's own output may have a colon in its name, but no blank before it.
-    text = listed.read_text().partition(" : ")[2].replace("\\\n", " ")
-    paths = sorted({match.replace("\\ ", " ") for match in _PATH.findall(text)})
+def record(manifest: Path, preprocessed: Path) -> None:
+    """Keeps which files a preprocessed unit came from: size, time and content of each.
+
+    nvcc's `-MD` would list them too, by preprocessing all a second time.
+    """
+    names = set(_MARKER.findall(b"\n" + preprocessed.read_bytes()))
+    own = f"{manifest.parent}{os.sep}"
     files = {}
-    for name in paths:
-        path = Path(name)
-        if manifest.parent not in path.parents:  # the unit itself is part of the key
-            stat = path.stat()
-            files[name] = [stat.st_size, stat.st_mtime_ns, _digest(path)]
+    for name in sorted(os.fsdecode(_ESCAPE.sub(_unescaped, name)) for name in names):
+        # The unit itself is part of the key; "<built-in>" is no file.
+        if name.startswith("/") and not name.startswith(own):
+            with suppress(FileNotFoundError):  # a source may say `#line 1 "/no/file"`
+                stat = os.stat(name)  # noqa: PTH116  a thousand paths a unit
+                size, time = stat.st_size, stat.st_mtime_ns
+                files[name] = [size, time, _digest(name, size, time)]
     write_atomically(manifest, json.dumps(files).encode())
-    listed.unlink()
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    text = match[1]
+    return bytes([int(text, 8)]) if len(text) == 3 else text
 
 
 def unchanged(manifest: Path) -> bool:
@@ -32,17 +44,19 @@ def unchanged(manifest: Path) -> bool:
     try:
         files = json.loads(manifest.read_bytes())
         # A list of nothing was not understood, and vouches for nothing.
-        return bool(files) and all(_same(Path(name), *known) for name, known in files.items())
+        return bool(files) and all(_same(name, *known) for name, known in files.items())
     except (OSError, ValueError, TypeError, AttributeError):
         return False
 
 
-def _same(path: Path, size: int, mtime: int, digest: str) -> bool:
-    stat = path.stat()
+def _same(name: str, size: int, mtime: int, digest: str) -> bool:
+    stat = os.stat(name)  # noqa: PTH116
     if stat.st_size != size:
         return False
-    return stat.st_mtime_ns == mtime or _digest(path) == digest
+    return stat.st_mtime_ns == mtime or _digest(name, size, stat.st_mtime_ns) == digest
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+@cache
+def _digest(name: str, _size: int, _mtime: int) -> str:
+    """Most units read the same headers."""
+    return hashlib.sha256(Path(name).read_bytes()).hexdigest()

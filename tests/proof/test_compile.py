@@ -57,24 +57,25 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return made
 
 
-def listed(cache: Path, *paths: Path) -> Path:
-    """A dependency file as nvcc 13.2 writes it: only blanks are escaped."""
-    escaped = [str(path).replace(" ", "\\ ") for path in paths]
-    text = f"{cache}/unit: x.ptx : {' '.join(escaped[:1])} \\\n"
-    file = cache / "unit.d"
-    file.write_text(text + "".join(f"    {path} \\\n" for path in escaped[1:]) + "\n")
+def preprocessed(cache: Path, *paths: Path) -> Path:
+    """A unit as the preprocessor leaves it."""
+    escaped = [str(path).replace("\\", "\\\\").replace('"', '\\"') for path in paths]
+    file = cache / "unit.ii"
+    markers = "".join(f'# {i} "{path}" 1\nint x;\n' for i, path in enumerate(escaped))
+    file.write_text(
+        f'# 0 "<built-in>"\n{markers}# 1 "{escaped[0]}" 2\n# 3 "relative.h"\n# 1 "/no/such/file"\n'
+    )
     return file
 
 
 def test_a_list_holds_until_a_file_changes(folders: tuple[Path, Path]) -> None:
     cache, headers = folders
-    one, two = headers / "one.cuh", headers / "two three.cuh"
+    one, two = headers / "one.cuh", headers / 'two "th\\ree".cuh'
     for path in (one, two, cache / "unit.cu"):
         path.write_text("x")
     manifest = cache / "unit.json"
-    deps.record(manifest, listed(cache, cache / "unit.cu", one, two))
+    deps.record(manifest, preprocessed(cache, cache / "unit.cu", one, two))
     assert set(json.loads(manifest.read_text())) == {str(one), str(two)}
-    assert not (cache / "unit.d").exists()
     assert deps.unchanged(manifest)
     os.utime(two, ns=(1, 1))
     assert deps.unchanged(manifest), "a file that was only touched"
@@ -115,9 +116,19 @@ def test_a_list_that_cannot_be_read_vouches_for_nothing(
 def test_a_list_of_nothing_vouches_for_nothing(folders: tuple[Path, Path]) -> None:
     """A compiler that writes its list in another way must not make everything look the same."""
     cache, _ = folders
-    (cache / "unit.d").write_text("another format\n")
-    deps.record(cache / "unit.json", cache / "unit.d")
+    (cache / "unit.ii").write_text("another format\n")
+    deps.record(cache / "unit.json", cache / "unit.ii")
     assert not deps.unchanged(cache / "unit.json")
+
+
+def test_a_name_beyond_ascii_is_read_as_the_preprocessor_writes_it(folders) -> None:
+    cache, headers = folders
+    path = headers / "größe.cuh"
+    path.write_text("x")
+    octal = "".join(chr(b) if b < 128 else f"\\{b:03o}" for b in str(path).encode())
+    (cache / "unit.ii").write_text(f'# 1 "{octal}" 1\n')
+    deps.record(cache / "unit.json", cache / "unit.ii")
+    assert set(json.loads((cache / "unit.json").read_text())) == {str(path)}
 
 
 # A compiler.
@@ -196,7 +207,7 @@ def test_a_refused_unit_shows_a_command_that_can_be_repeated(cache: Path, includ
     assert again.returncode == refused.status != 0
     assert rows[0].strip() in again.stderr
     assert f"-I'{include}'" in shown or f"'-I{include}'" in shown
-    assert not list(cache.rglob("*.d"))
+    assert not list(cache.rglob("*.ii"))
 
 
 @pytest.mark.nvcc
@@ -229,8 +240,8 @@ def fake(monkeypatch: pytest.MonkeyPatch, behave) -> None:
         behave(command)
         source, made = command[-1], command[command.index("-o") + 1]
         Path(made).write_text("// made")
-        read = " ".join(path.replace(" ", "\\ ") for path in (source, __file__))
-        Path(command[command.index("-MF") + 1]).write_text(f"{made} : {read}\n")
+        kept = Path(command[command.index("--keep-dir") + 1]) / "unit.cpp1.ii"
+        kept.write_text(f'# 1 "{source}"\n# 1 "{__file__}" 1\n')
         return ""
 
     monkeypatch.setattr(compiling, "run", run)
@@ -403,7 +414,7 @@ def test_an_interrupt_leaves_no_thread_and_starts_no_more(
     assert len(commands) <= 2 * (os.cpu_count() or 1) + 2
     left = [thread for thread in set(threading.enumerate()) - before if thread.is_alive()]
     assert [thread.name for thread in left if "ThreadPool" in thread.name] == []
-    assert not list(cache.rglob("*.d"))
+    assert not list(cache.rglob("*.ii"))
 
 
 def test_an_error_that_is_no_refusal_is_not_hidden(
