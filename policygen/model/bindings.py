@@ -68,7 +68,9 @@ class Types(Record):
     """`schemas/bindings/types.toml`: what axis values and delay constructors are called."""
 
     tested: Versioned
-    """The versions of CUB that the bindings were tried with."""
+    """The versions of CUB whose benchmarks the bindings were compared with."""
+    compiled: tuple[str, ...]
+    """The versions whose headers they were compiled with: `3.2`."""
     spellings: dict[str, str] = Field(default_factory=dict)
     """A type as headers have it → as the compiler prints it."""
     types: tuple[AxisType, ...]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.bindings.load import Bound, axis_values, bound, is_tested, types
+from policygen.bindings.load import Bound, axis_values, bound, types
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
@@ -140,10 +140,10 @@ def _nothing(
 
 def remarks(cub: Cub) -> tuple[str, ...]:
     """What a user should know of the bindings that are used for a tree."""
-    tested = types().tested
-    if is_tested(cub.version):
+    compiled = types().compiled
+    if any(cub.version == known or cub.version.startswith(f"{known}.") for known in compiled):
         return ()
     return (
-        f"CUB {cub.version} is none of the versions that the bindings were tried with "
-        f"({tested.since} to before {tested.below}); those of the nearest version are used",
+        f"CUB {cub.version} is none of the versions that the bindings were compiled with "
+        f"({', '.join(compiled)}); those of the nearest version are used",
     )

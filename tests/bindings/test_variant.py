@@ -8,7 +8,7 @@ from policygen.bindings.load import Bound, bound
 from policygen.bindings.variant import member_values, scale, threads_that_fit, unscaled
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
-from policygen.model.inheritance import base_of
+from policygen.proof.inheritance import base_of
 from policygen.source.scan import scan_headers
 from tests.trees import tree as cub_tree
 
