@@ -76,7 +76,7 @@ def _row(
     since: str | None
     if place.site.dialect == "selectors":
         since, default = origin(row)
-        since = None if default else since
+        since = since if place.tuned and not default else None
     else:
         number, keys = _marks(place, told.of(point, arch, marked=True), marked)
         if number is not None and marked is not None:

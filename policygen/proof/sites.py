@@ -21,6 +21,8 @@ class Place:
     site: Site
     families: tuple[BoundFamily, ...]
     points: tuple[Workload, ...]
+    tuned: bool = True
+    """Whether CUB has entries for it, in either dialect; without any, all values are defaults."""
 
 
 def places(
@@ -45,7 +47,8 @@ def places(
             ]
             if points:
                 families = bound_families(algorithm, site, headers)
-                found.append(Place(algorithm.algorithm, site, families, tuple(points)))
+                tuned = any(binding.site == site.name for binding in algorithm.families)
+                found.append(Place(algorithm.algorithm, site, families, tuple(points), tuned))
     if not found:
         raise _nothing(cub.version, pattern, axes, header_names)
     return tuple(found)
