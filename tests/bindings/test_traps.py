@@ -1,7 +1,9 @@
 """Traps for whoever maps benchmarks to headers: what was got wrong before, one case for each.
 
-Those that only the compiler can tell (accumulators, collisions, fall-through) stand in
-tests/proof/test_resolve.py and tests/proof/test_reach.py.
+Those that only the compiler can tell (empty specializations, accumulators, collisions, 128-bit
+types, fall-through, the order of tests, spellings of delays) stand in tests/proof/test_resolve.py
+and tests/proof/test_reach.py; those of databases and sources (ranges in preprocessor guards,
+variants that do not compile) in tests/source/benchmarks and tests/results.
 """
 
 import re

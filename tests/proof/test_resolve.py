@@ -109,6 +109,8 @@ TRAPS = [
     ("scan.exclusive.sum", {"T": "I128", "OffsetT": "I32"}),
     ("select.flagged", {"T": "I8"}),
     ("select.if", {"T": "F32"}),
+    ("select.if", {"T": "I128", "InPlace": "false"}),
+    ("histogram.even", {"SampleT": "I16"}),
     ("partition.three_way", {"T": "F32", "OffsetT": "I64"}),
     ("select.unique_by_key", {"KeyT": "I8", "ValueT": "I8"}),
 ]
@@ -468,6 +470,40 @@ def test_values_in_place_have_entries_of_their_own(resolved):
 
 
 BOTH = ("false", "true")
+
+
+def test_128_bit_integers_are_not_primitive(resolved):
+    """Trap 17: they need entries that name them, and have none on sm100."""
+    rows = resolved("3.0.1")
+    row = one(rows, "select.if", {"T": "I128", "InPlace": "false"}, "sm100")
+    assert (row.status, row.since) == ("inherited", "sm90")
+    assert row.entry.args[0] == "__int128_t"
+    assert "primitive::no" in row.entry.args
+
+
+def test_a_key_without_a_newer_entry_falls_through_to_the_older_one(resolved):
+    """Trap 26: in the selectors from block to block, in the hubs by fallback."""
+    for version in ("3.0.1", "3.6.0"):
+        row = one(resolved(version), "histogram.even", {"SampleT": "I16"}, "sm100")
+        assert (row.status, row.since) == ("inherited", "sm90")
+        assert row.values["threads"] == 960
+
+
+def test_a_named_type_comes_before_its_size(resolved):
+    """Trap 27: a test for 4 bytes in front would take all floats."""
+    for version in ("3.0.1", "3.6.0"):
+        rows = resolved(version)
+        named = one(rows, "reduce.sum", {"T": "F32", "OffsetT": "I32"}, "sm100")
+        other = one(rows, "reduce.sum", {"T": "I32", "OffsetT": "I32"}, "sm100")
+        assert (named.status, other.status) == ("tuned", "default")
+        assert named.values != other.values
+
+
+def test_delays_are_spelled_in_one_way(resolved, version):
+    """Trap 33: headers write detail:: before some of them, and selectors have enumerators."""
+    delays = {row.values.get("delay_constructor") for row in resolved(version)} - {None}
+    assert len(delays) > 5
+    assert all(re.fullmatch(r"\w+_constructor_t<[\d, ]+>", delay) for delay in delays)
 
 
 def test_rows_are_sorted_by_benchmark_and_arch(resolved, version):
