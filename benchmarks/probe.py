@@ -6,7 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.measure import Commands, run
+from benchmarks.measure import Commands, Figure, run
 from benchmarks.scan import fresh
 from policygen.bindings.load import bound
 from policygen.proof.probe import workloads
@@ -48,6 +48,14 @@ def once(root: Path, work: Path) -> Commands:
         str(root),
     ]
     return {"policygen audit reach, whole tree, cold": (lambda: found(reach, fresh(work)), 300.0)}
+
+
+def rates(figures: list[Figure], units: int) -> str:
+    """Compiles a second, bare and through policygen."""
+    rows = [
+        f"{figure.name}: {units / figure.median:.2f} compiles a second" for figure in figures[:2]
+    ]
+    return "\n".join(rows)
 
 
 def found(command: list[str], cache: Path) -> None:

@@ -30,6 +30,7 @@ def main() -> None:
         tree = Path(fetch(probe.VERSION, cache_folder() / "test-trees", progress=print).root)
         probes = measure(probe.commands(tree, Path(folder)), probe.ROUNDS)
         show("asking the compiler, whole process", probes)
+        print(probe.rates(probes, len(probe.sections())))
         print("ratio: policygen's on the same units is to be at most 1.1\n")
         audits = measure(probe.once(tree, Path(folder)), rounds=1, warming=0)
         show("audits, whole process", audits)
