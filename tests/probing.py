@@ -13,7 +13,8 @@ from policygen.cli.asking import Tree, read_tree
 from policygen.model.bindings import BenchmarkBinding
 from policygen.paths import cache_folder
 from policygen.proof import reach
-from policygen.proof.reach import Reached, Tried
+from policygen.proof.probe import Asked
+from policygen.proof.reach import Reached
 from policygen.proof.toolchain import find_toolchain
 from tests import trees
 
@@ -67,7 +68,7 @@ def read(path: Path, *headers: str) -> Tree:
     return read_tree(tree.open_tree(path), headers)
 
 
-def benchmarks(tried: Tried, *, offsets: bool) -> Tried:
+def benchmarks(tried: Asked, *, offsets: bool) -> Asked:
     """The workloads of benchmarks alone; with one offset type they show most entries."""
     points = []
     first: dict[int, str | None] = {}

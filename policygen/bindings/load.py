@@ -126,6 +126,11 @@ def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
     raise InputError(f"no group of axis values is called {values!r} in CUB {version}")
 
 
+def is_constant(value: str) -> bool:
+    """Whether a value of an axis is a number or a truth value, and names no type."""
+    return value in {"true", "false"} or value.lstrip("-").isdigit()
+
+
 def is_tested(version: str) -> bool:
     """Whether the bindings were tried with this version of CUB."""
     return types().tested.covers(numbers(version))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from policygen.bindings.load import axis_type, axis_values, bound
+from policygen.bindings.load import axis_type, axis_values, bound, is_constant
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
 
@@ -57,11 +57,11 @@ def today(measured: Recorded, version: str) -> dict[str, str]:
 def _renamed(benchmark: BenchmarkBinding, axis: str, value: str, before: str, after: str) -> str:
     """complex<float> was `C64` once, and is `C32` now; names of the same type are one value."""
     known = axis_values(benchmark, axis, after)
-    if _is_plain(value):
+    if is_constant(value):
         return value
     then = axis_type(value, before)
     for name in known:
-        if not _is_plain(name) and axis_type(name, after).cpp == then.cpp != "void":
+        if not is_constant(name) and axis_type(name, after).cpp == then.cpp != "void":
             return name
     older = benchmark.renamed
     for name in known:
@@ -71,10 +71,6 @@ def _renamed(benchmark: BenchmarkBinding, axis: str, value: str, before: str, af
         f"{axis} of {benchmark.name} has no value {value} in CUB {after}",
         f"It has: {', '.join(known)}",
     )
-
-
-def _is_plain(value: str) -> bool:
-    return value in {"true", "false"} or value.lstrip("-").isdigit()
 
 
 def _benchmark(name: str, version: str) -> BenchmarkBinding:

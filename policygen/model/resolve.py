@@ -1,11 +1,11 @@
 """Which values CUB selects for a workload on an architecture, and where they come from."""
 
-from typing import Literal
+from typing import Any, Literal, Self
 
 from policygen.model.arch import Arch
 from policygen.model.base import Document, Problem, Record
 from policygen.model.cub import Cub
-from policygen.model.tuning import Value
+from policygen.model.tuning import Entry, Family, Value
 
 Status = Literal["tuned", "inherited", "default"]
 
@@ -18,6 +18,18 @@ class EntryPlace(Record):
     family: str
     args: tuple[str, ...]
     line: int
+
+    @classmethod
+    def of(cls, family: Family, entry: Entry, **more: Any) -> Self:
+        """The place of an entry; `more` is what a kind of it tells besides."""
+        return cls(
+            header=family.header,
+            namespace=family.namespace,
+            family=family.name,
+            args=entry.args,
+            line=entry.line,
+            **more,
+        )
 
 
 class ResolvedRow(Record):

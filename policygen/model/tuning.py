@@ -9,6 +9,12 @@ from policygen.model.cub import Cub
 Value = bool | int | str
 """A constant where the header's text has one, else the spelling of an enumerator or a type."""
 
+
+def spell(value: Value) -> str:
+    """A value as C++ spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 EntryKind = Literal["primary", "explicit", "partial", "branch"]
 
 

@@ -10,9 +10,6 @@ from policygen.proof.answers import Key, plain
 from policygen.proof.inheritance import all_members
 from policygen.proof.lint.keys import parameter_names
 
-Sighting = tuple[Key, bool, str]
-"""A key, whether the entry that it leads to was selected, and the workload in words."""
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -37,16 +34,7 @@ def explain(
 ) -> Unreachable:
     """The reason, with an example where a workload has the entry's key."""
     cause, reason, example = _cause(header, family, entry, number, seen)
-    return Unreachable(
-        header=family.header,
-        namespace=family.namespace,
-        family=family.name,
-        args=entry.args,
-        line=entry.line,
-        cause=cause,
-        reason=reason,
-        example=example,
-    )
+    return Unreachable.of(family, entry, cause=cause, reason=reason, example=example)
 
 
 def _cause(

@@ -1,21 +1,20 @@
 """Folders that stand before a tree and replace one of its headers."""
 
 import hashlib
-from pathlib import Path
 
 from policygen.model.marks import Marked
 from policygen.paths import cache_failure, cache_folder, write_atomically
-
-TUNINGS = "cub/device/dispatch/tuning"
+from policygen.tree.manifest import shipped
 
 
 def overlay(marked: Marked) -> str:
     """The include folder of a marked header; the same content has the same one."""
     digest = hashlib.sha256(marked.data).hexdigest()[:32]
-    path = Path(cache_folder()) / "overlay" / digest / TUNINGS / marked.header.name
+    folder = cache_folder() / "overlay" / digest
+    path = folder / shipped().tree.tunings / marked.header.name
     try:
         if not path.is_file() or path.read_bytes() != marked.data:
             write_atomically(path, marked.data)
     except OSError as error:
         raise cache_failure(error) from error
-    return str(path.parents[4])
+    return str(folder)

@@ -1,12 +1,12 @@
 """Finds entries that no workload can select, by looking which marks ever show in a policy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policygen.bindings.load import bound
 from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding, Site
+from policygen.model.bindings import BenchmarkBinding
 from policygen.model.cub import Cub
 from policygen.model.marks import Marked
 from policygen.model.reach import CallOnly, Unreachable
@@ -19,16 +19,6 @@ from policygen.proof.resolve import used_families
 from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily, Workload
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A site with all workloads that are tried there, on the archs whose policies read it."""
-
-    site: Site
-    families: tuple[BoundFamily, ...]
-    points: tuple[Workload, ...]
-    archs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +45,8 @@ class Sightings:
 
 def tried_sites(
     cub: Cub, headers: Sequence[TuningHeader], toolchain: Toolchain
-) -> tuple[Tried, ...]:
-    """Every site of the specialization dialect whose families the tree has."""
+) -> tuple[Asked, ...]:
+    """Every site whose families the tree has, on the archs whose policies read them."""
     chains = {chain.namespace: chain for header in headers for chain in header.chains}
     found = []
     for algorithm in bound(cub.version):
@@ -72,13 +62,13 @@ def tried_sites(
                 for point in workloads(call, cub.version)
             ]
             archs = _reading(chains.get(f"cub::{site.namespace}"), families, toolchain)
-            found.append(Tried(site, families, tuple(points), archs))
+            found.append(Asked(site, tuple(points), archs, families, values=False))
     return tuple(found)
 
 
 def reach(
     cub: Cub,
-    tried: Sequence[Tried],
+    tried: Sequence[Asked],
     marked: Mapping[str, Marked],
     toolchain: Toolchain,
     *,
@@ -86,10 +76,7 @@ def reach(
 ) -> Reached:
     """Asks for every workload which entry shows, and explains those that never do."""
     told = ask(
-        [
-            Asked(place.site, place.points, place.archs, place.families, values=False)
-            for place in tried
-        ],
+        tried,
         Tree(cub.version, cub.includes or (cub.root,), marked),
         toolchain,
         progress=progress,
@@ -105,18 +92,18 @@ def reach(
         copy = marked[place.site.header]
         lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
         sightings, seen = Sightings(), Seen({}, {}, lines)
+        chains, namespace = copy.header.chains, place.site.namespace
+        read = {arch: used_families(chains, namespace, arch) for arch in place.archs}
         for point in place.points:
             for arch in place.archs:
                 if row := told.of(point, arch, marked=True):
-                    _note(place, point, arch, row, copy, sightings, seen)
+                    _note(place, point, arch, row, copy, read[arch], sightings, seen)
         for number, family, entry in _of(place, copy):
             entries += 1
             if number in sightings.by_benchmark:
                 continue
             if number in sightings.by_call:
-                call_only.append(
-                    CallOnly(**_fields(family, entry), example=sightings.by_call[number])
-                )
+                call_only.append(CallOnly.of(family, entry, example=sightings.by_call[number]))
             elif complete:
                 unreachable.append(explain(copy.header, family, entry, number, seen))
             else:
@@ -133,11 +120,12 @@ def reach(
 
 
 def _note(
-    place: Tried,
+    place: Asked,
     point: Workload,
     arch: str,
     row: Sequence[str],
     copy: Marked,
+    read: Collection[str],
     sightings: Sightings,
     seen: Seen,
 ) -> None:
@@ -150,7 +138,6 @@ def _note(
             else sightings.by_call
         )
         by.setdefault(shown, text)
-    read = used_families(copy.header.chains, place.site.namespace, arch)
     for (family, _), answer in zip(place.families, row[1:], strict=True):
         if family.name in read:
             seen.note(family.name, answers.key(answer), shown, text)
@@ -162,7 +149,7 @@ def describe(point: Workload) -> str:
     return " ".join([*name, *(f"{axis}={value}" for axis, value in point.values.items())])
 
 
-def _of(place: Tried, copy: Marked) -> list[tuple[int, Family, Entry]]:
+def _of(place: Asked, copy: Marked) -> list[tuple[int, Family, Entry]]:
     """The specializations of a site's families, with their numbers."""
     names = {binding.name for binding, _ in place.families}
     return [
@@ -187,21 +174,11 @@ def _reading(
     return tuple(sorted(archs & set(toolchain.archs), key=arch_number))
 
 
-def _fields(family: Family, entry: Entry) -> dict[str, object]:
-    return {
-        "header": family.header,
-        "namespace": family.namespace,
-        "family": family.name,
-        "args": entry.args,
-        "line": entry.line,
-    }
-
-
 def _order(found: Unreachable | CallOnly) -> tuple[str, int]:
     return found.header, found.line
 
 
-def unasked(headers: Sequence[TuningHeader], tried: Sequence[Tried]) -> tuple[str, ...]:
+def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[str, ...]:
     """Families with specializations that no binding knows: nothing is said about them."""
     asked = {
         (f"cub::{place.site.namespace}", binding.name)

@@ -88,7 +88,7 @@ def _row(
         workload=dict(point.values),
         arch=arch,
         values=values(place.site, row),
-        entry=_place(family, entry) if family and entry else None,
+        entry=EntryPlace.of(family, entry) if family and entry else None,
         status=_status(arch, since),
         since=since,
         note=note,
@@ -145,16 +145,6 @@ def _status(arch: str, since: str | None) -> Status:
     if since is None:
         return "default"
     return "tuned" if since == arch else "inherited"
-
-
-def _place(family: Family, entry: Entry) -> EntryPlace:
-    return EntryPlace(
-        header=family.header,
-        namespace=family.namespace,
-        family=family.name,
-        args=entry.args,
-        line=entry.line,
-    )
 
 
 def _name(point: Workload) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen import resources
-from policygen.bindings.load import axis_type
+from policygen.bindings.load import axis_type, is_constant
 from policygen.model.arch import arch_number
 from policygen.model.bindings import Call, FamilyBinding, Site
 
@@ -101,7 +101,7 @@ def _includes(section: Section, version: str) -> Iterator[str]:
     yield from section.site.includes
     for question in section.questions:
         for axis, text in question.workload.values.items():
-            if axis in question.workload.call.axes and not _is_constant(text):
+            if axis in question.workload.call.axes and not is_constant(text):
                 header = axis_type(text, version).header
                 if header:
                     yield header
@@ -140,10 +140,6 @@ def _row(index: int, question: Question, version: str) -> dict[str, object]:
 
 
 def _axis(axis: str, text: str, version: str) -> str:
-    if _is_constant(text):
+    if is_constant(text):
         return f"static constexpr auto {axis} = {text};"
     return f"using {axis} = {axis_type(text, version).cpp};"
-
-
-def _is_constant(text: str) -> bool:
-    return text in {"true", "false"} or text.lstrip("-").isdigit()

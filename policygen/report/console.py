@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from policygen.model.cub import Cub
+
 
 def results() -> "Console":
     """Standard output; colour follows the terminal, `NO_COLOR` and `FORCE_COLOR`."""
@@ -25,3 +27,27 @@ def nearby(path: Path) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """`1 entry`, `7 entries`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def tree_line(cub: "Cub") -> str:
+    """The tree that an output is about, and how it was found."""
+    return f"CUB {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{cub.found}]"
+
+
+def fill(items: list[str], width: int, first: str, hang: str, gap: str) -> list[str]:
+    """Items side by side, as many as fit; one that does not fit alone is left whole."""
+    rows: list[str] = []
+    for item in items:
+        if rows and len(rows[-1]) + len(gap) + len(item) <= width:
+            rows[-1] += gap + item
+        else:
+            rows.append((hang if rows else first) + item)
+    return rows
+
+
+def print_filled(
+    out: "Console", items: list[str], indent: str, hang: str, style: str, gap: str = " "
+) -> None:
+    """Items side by side on lines of one style; later lines are indented further."""
+    for row in fill(items, out.width, indent, indent + hang, gap):
+        out.print(row, style=style)

@@ -1,12 +1,10 @@
 """Unreachable entries on the terminal."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policygen.model.reach import CallOnly, Reach, Unreachable
 from policygen.report import console
-from policygen.report.console import nearby, plural
-from policygen.report.scan import fill
+from policygen.report.console import plural, print_filled, tree_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,12 +14,7 @@ def print_reach(document: Reach, *, head: bool, verbose: bool) -> None:
     """Each entry with its reason; entries with the same reason together."""
     out = console.results()
     if head:
-        cub = document.cub
-        where = nearby(Path(cub.root))
-        out.print(
-            f"CUB {cub.version} ({cub.dialect}), {where} [{cub.found}]; {document.toolchain}\n",
-            style="dim",
-        )
+        out.print(f"{tree_line(document.cub)}; {document.toolchain}\n", style="dim")
     for (header, family, reason), lot in _lots(document.unreachable).items():
         _print_lot(out, header, family, reason, lot)
     if verbose and document.call_only:
@@ -62,8 +55,7 @@ def _print_entry(out: "Console", entry: Unreachable | CallOnly, style: str) -> N
 
 
 def _print_filled(out: "Console", text: str, indent: str, style: str) -> None:
-    for row in fill(text.split(" "), out.width, indent, f"{indent}    ", " "):
-        out.print(row, style=style)
+    print_filled(out, text.split(" "), indent, "    ", style)
 
 
 def _summary(document: Reach) -> str:

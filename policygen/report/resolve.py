@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policygen.model.cub import Cub
 from policygen.model.resolve import (
     Comparison,
     Differing,
@@ -14,10 +12,9 @@ from policygen.model.resolve import (
     ResolvedRow,
     Unresolved,
 )
-from policygen.model.tuning import Value
+from policygen.model.tuning import Value, spell
 from policygen.report import console
-from policygen.report.console import nearby, plural
-from policygen.report.scan import fill, spell
+from policygen.report.console import plural, print_filled, tree_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +26,7 @@ def print_resolution(document: Resolution, *, head: bool, verbose: bool) -> None
     """By benchmark and architecture; workloads with the same values together."""
     out = console.results()
     if head:
-        _print_head(out, f"{_tree(document.cub)}; {document.toolchain}")
+        _print_head(out, f"{tree_line(document.cub)}; {document.toolchain}")
         out.print()
     for (benchmark, arch), rows in groupby(document.rows, key=lambda r: (r.benchmark, r.arch)):
         out.print(f"{benchmark} on {arch}", style="bold")
@@ -45,8 +42,8 @@ def print_comparison(document: Comparison, *, head: bool) -> None:
     """What differs, workload by workload."""
     out = console.results()
     if head:
-        _print_head(out, f"before: {_tree(document.before)}")
-        _print_head(out, f"after:  {_tree(document.after)}; {document.toolchain}")
+        _print_head(out, f"before: {tree_line(document.before)}")
+        _print_head(out, f"after:  {tree_line(document.after)}; {document.toolchain}")
         out.print()
     for (benchmark, arch), rows in groupby(
         document.different, key=lambda row: (row.benchmark, row.arch)
@@ -67,10 +64,6 @@ def print_comparison(document: Comparison, *, head: bool) -> None:
         differ = plural(len(document.different), "workload differs", "workloads differ")
         out.print(f"{differ} of {document.compared:,}, on {', '.join(document.archs)}")
     _endings(out, document.remarks, document.unresolved)
-
-
-def _tree(cub: Cub) -> str:
-    return f"CUB {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{cub.found}]"
 
 
 def _print_head(out: "Console", text: str) -> None:
@@ -94,8 +87,7 @@ def _print_lot(out: "Console", lot: list[ResolvedRow]) -> None:
 def _print_filled(
     out: "Console", words: list[str], indent: str, style: str, gap: str = "  "
 ) -> None:
-    for line in fill(words, out.width, indent, f"{indent}  ", gap):
-        out.print(line, style=style)
+    print_filled(out, words, indent, "  ", style, gap)
 
 
 def _lots(rows: list[ResolvedRow]) -> Iterator[list[ResolvedRow]]:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policygen.model.tuning import Entry, Family, PolicyChain, Scan, Value
+from policygen.model.tuning import Entry, Family, PolicyChain, Scan, spell
 from policygen.report import console
-from policygen.report.console import plural
+from policygen.report.console import fill, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,9 +17,7 @@ def print_scan(scan: Scan, *, entries: bool, head: bool) -> None:
     """Prints what `policygen scan` shows a person."""
     out = console.results()
     if head:
-        cub = scan.cub
-        where = console.nearby(Path(cub.root))
-        out.print(f"CUB {cub.version} ({cub.dialect}), {where} [{cub.found}]\n", style="dim")
+        out.print(f"{console.tree_line(scan.cub)}\n", style="dim")
     if entries:
         for block in _blocks(scan, out.width):
             for line in block:
@@ -150,21 +147,5 @@ def _words(texts: list[str]) -> list[str]:
     return [word for text in texts for word in text.split(" ")]
 
 
-def fill(items: list[str], width: int, first: str, hang: str, gap: str) -> list[str]:
-    """Items side by side, as many as fit; one that does not fit alone is left whole."""
-    rows: list[str] = []
-    for item in items:
-        if rows and len(rows[-1]) + len(gap) + len(item) <= width:
-            rows[-1] += gap + item
-        else:
-            rows.append((hang if rows else first) + item)
-    return rows
-
-
 def _title(entry: Entry) -> str:
     return "primary template" if entry.kind == "primary" else f"<{', '.join(entry.args)}>"
-
-
-def spell(value: Value) -> str:
-    """A value as C++ spells it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,19 +1,17 @@
 """Variant labels: `ipt_19.tpb_512` and the parameters that it stands for."""
 
-import re
 from collections.abc import Sequence
 
 from policygen.model.bench import ParameterRange
+from policygen.model.labels import label_parts
 
 BASE = "base"
-# "lbs_-2", "ipt_19": values can be negative, names can hold underscores
-_PART = re.compile(r"(.+)_(-?\d+)")
 
 
 def parse_label(label: str) -> dict[str, int] | None:
     """The parameters by name; none for what is no variant label."""
-    parts = [_PART.fullmatch(part) for part in label.split(".")]
-    values = {part[1]: int(part[2]) for part in parts if part}
+    parts = label_parts(label)
+    values = dict(part for part in parts if part)
     return values if len(values) == len(parts) else None
 
 

@@ -1,16 +1,13 @@
 """Whether an entry has the values of the variant that its comment names."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from policygen.model.bindings import FamilyBinding, MemberRule
-from policygen.model.tuning import Label, Member, Value
+from policygen.model.labels import label_parts
+from policygen.model.tuning import Label, Member, Value, spell
 from policygen.proof.lint.delays import delay_contradiction
 from policygen.proof.lint.subject import Remark, Subject
 from policygen.proof.lint.units import role_sizes, scale_items
-
-# "ipt_19", "lbs_-2"
-_PART = re.compile(r"(.+)_(-?\d+)")
 
 Parameters = Mapping[str, int]
 
@@ -41,8 +38,7 @@ def exponents(subject: Subject) -> Iterator[Remark]:
 
 def parse_label(label: Label) -> dict[str, int]:
     """`ipt_19.tpb_512` as its parameters."""
-    parts = (_PART.fullmatch(part) for part in label.variant.split("."))
-    return {match[1]: int(match[2]) for match in parts if match}
+    return dict(part for part in label_parts(label.variant) if part)
 
 
 def _live(subject: Subject) -> list[Label]:
@@ -96,8 +92,8 @@ def _contradiction(value: Value, rule: MemberRule, given: int) -> str | None:
     if wanted is None or _same(value, wanted) or (rule.power_of_two and value == given):
         return None
     label = f"{rule.parameter}_{given}"
-    meant = label if wanted == given else f"{label}, which is {_spell(wanted)}"
-    return f"{meant}, the entry has {_spell(value)}"
+    meant = label if wanted == given else f"{label}, which is {spell(wanted)}"
+    return f"{meant}, the entry has {spell(value)}"
 
 
 def _wanted(rule: MemberRule, given: int) -> Value | None:
@@ -111,7 +107,7 @@ def _wanted(rule: MemberRule, given: int) -> Value | None:
 
 def _same(value: Value, wanted: Value) -> bool:
     if isinstance(wanted, str):
-        return _spell(value).rpartition("::")[2] == wanted
+        return spell(value).rpartition("::")[2] == wanted
     return value == wanted
 
 
@@ -127,7 +123,3 @@ def _exponent(member: Member, rule: MemberRule, values: Parameters) -> Remark | 
         f"the label says {rule.parameter}_{given}, which is {wanted},"
         f" the entry has the exponent {given}",
     )
-
-
-def _spell(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

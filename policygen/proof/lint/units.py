@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from policygen.bindings.load import types
+from policygen.bindings.variant import scale, threads_that_fit
 from policygen.model.bindings import FamilyBinding, Unit
 from policygen.model.tuning import Entry
 from policygen.proof.lint.keys import normal
-
-SHARED = 48 * 1024
-"""CUB's `max_smem_per_block`, to which its scaling limits the threads."""
 
 # "classify_key_size<KeyT>()", "sizeof(ValueT)"
 _SIZE = re.compile(r"(?:\bclassify_\w*size\s*<|\bsizeof\s*\()\s*(\w+)\s*[>)]")
@@ -39,18 +37,14 @@ def scale_items(unit: Unit | None, items: int, sizes: Mapping[str, int]) -> int 
     size = sizes.get(unit.of)
     if size is None:
         return None
-    if unit.scaling == "reg_bound":
-        return max(1, items * 4 // max(4, size))
-    most = items * 2 if unit.scaling == "mem_bound" else items
-    return max(1, min(items * 4 // size, most))
+    return max(1, scale(unit.scaling, items, size))
 
 
 def scale_threads(unit: Unit | None, threads: int, items: int, sizes: Mapping[str, int]) -> int:
     """The threads that a block gets for scaled items, whose size is known."""
     if unit is None or unit.scaling == "nominal_4b":
         return threads
-    fitting = SHARED // (sizes[unit.of] * items)
-    return min(threads, -(-fitting // 32) * 32)
+    return threads_that_fit(threads, items, sizes[unit.of])
 
 
 @cache
