@@ -11,7 +11,7 @@ from benchmarks.scan import fresh
 from policygen.bindings.load import bound
 from policygen.proof.probe import workloads
 from policygen.proof.toolchain import find_toolchain
-from policygen.proof.unit import Question, Section, context, render
+from policygen.proof.unit import Section, context, render
 
 VERSION = "3.0.1"
 ROUNDS = 3
@@ -74,7 +74,7 @@ def sections() -> list[Section]:
                 calls = [b for b in algorithm.benchmarks if b.site == site.name]
                 points = [point for call in calls for point in workloads(call, VERSION)]
                 if points:
-                    made.append(Section(site, tuple(Question(point, "sm90") for point in points)))
+                    made.append(Section(site, tuple(points), ("sm90",)))
     return made
 
 

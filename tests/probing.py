@@ -86,7 +86,7 @@ def reached(
 ) -> Reached:
     """What the benchmarks of a tree select, as `audit reach` finds it out."""
     found, toolchain = read(path, *headers), find_toolchain()
-    tried = reach.tried_sites(found.cub, found.headers, toolchain)
+    tried = reach.tried_sites(found.cub, found.headers)
     fewer = [benchmarks(site, offsets=offsets) for site in tried]
     if archs:
         fewer = [replace(site, archs=archs) for site in fewer]

@@ -33,7 +33,7 @@ def reach(
 
     found = read_tree(tree.find(cub, Path.cwd()), headers)
     toolchain = find_toolchain()
-    tried = proof.tried_sites(found.cub, found.headers, toolchain)
+    tried = proof.tried_sites(found.cub, found.headers)
     told = proof.reach(
         found.cub,
         tried,

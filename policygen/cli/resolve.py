@@ -65,7 +65,7 @@ def resolve(
         return _ending(errors)
     from policygen.proof.difference import compare_resolutions
 
-    before, errors_before = question.ask(read_tree(_other(found.cub, compare), headers))
+    before, errors_before = question.ask(read_tree(other_tree(found.cub, compare), headers))
     after, errors_after = question.ask(found)
     comparison = compare_resolutions(before, after)
     if as_json:
@@ -107,8 +107,6 @@ class Question:
         fitting = [header for header in found.headers if header.name in meant]
         archs = chosen_archs(self.archs, fitting) or chosen_archs(self.archs, found.headers)
         toolchain = find_toolchain()
-        if any(place.site.dialect == "specializations" for place in asked):
-            toolchain.check(archs)
         told = resolve(
             found.cub,
             asked,
@@ -129,7 +127,7 @@ class Question:
         return document, (*found.errors, *told.errors)
 
 
-def _other(cub: "Cub", text: str) -> "Cub":
+def other_tree(cub: "Cub", text: str) -> "Cub":
     """The tree to compare with: a path or a fetched version, else a git revision."""
     from policygen import tree
     from policygen.tree.revision import open_revision

@@ -16,17 +16,17 @@ from policygen.proof.overlay import overlay
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import (
     BoundFamily,
-    Question,
     Section,
     Workload,
     context,
     identity,
     render,
+    sized_roles,
 )
 
-ROWS = 160
-"""Questions in one unit. The headers alone take nvcc a second; its time for the questions grows
-faster than with their square from some two hundred on."""
+WORKLOADS = 240
+"""In one unit. The headers alone take nvcc 1.3 s, a workload 10 ms, each of its architectures less
+than a tenth of that: more in a unit would spare headers, and leave cores without work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,23 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """What a marked tree tells of a workload on an architecture."""
+
+    entry: int | None
+    """The number of the entry that shows in the policy."""
+    keys: Mapping[str, answers.Key]
+    """By the name of the family."""
+    sizes: Mapping[str, int]
+    """Role → bytes, of the roles whose sizes scale a count."""
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """The sections that one compile answers."""
 
     arch: str
+    """The one that it is compiled for."""
     sections: tuple[Section, ...]
 
     @property
@@ -109,39 +122,42 @@ def ask(
 
 
 def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
-    """In the specialization dialect a compile's architecture decides, so that each has its own.
+    """A unit asks for all architectures, and is compiled for one of them.
 
-    In the selector dialect it is asked for: one compile answers for all of them.
+    In the specialization dialect that is one at which CUB itself says what is active, as the unit
+    compares what it found with it; the selector dialect has no such one.
     """
+    oldest = _oldest(asked, toolchain)
     sections: dict[tuple[str, bool], list[Section]] = {}
     for each in asked:
-        selectors = each.site.dialect == "selectors"
-        for arch in (toolchain.newest,) if selectors else each.archs:
-            archs = each.archs if selectors else (arch,)
-            questions = [Question(point, a) for point in each.points for a in archs]
-            if each.values:
-                sections.setdefault((arch, False), []).extend(_chunks(each.site, questions, None))
-            if each.families:
-                lots = _chunks(each.site, questions, each.families)
-                sections.setdefault((arch, True), []).extend(lots)
+        arch = toolchain.newest if each.site.dialect == "selectors" else oldest
+        if each.values:
+            sections.setdefault((arch, False), []).extend(_chunks(each, None))
+        if each.families:
+            sections.setdefault((arch, True), []).extend(_chunks(each, each.families))
     return [
         Batch(arch, tuple(lot)) for (arch, _), found in sections.items() for lot in _filled(found)
     ]
 
 
-def _chunks(
-    site: Site, questions: Sequence[Question], families: tuple[BoundFamily, ...] | None
-) -> Iterable[Section]:
-    for start in range(0, len(questions), ROWS):
-        yield Section(site, tuple(questions[start : start + ROWS]), families)
+def _oldest(asked: Sequence[Asked], toolchain: Toolchain) -> str:
+    """The oldest architecture that is asked for and can be compiled for."""
+    archs = {arch for each in asked for arch in each.archs}
+    return next((arch for arch in toolchain.archs if arch in archs), toolchain.newest)
+
+
+def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[Section]:
+    for start in range(0, len(asked.points), WORKLOADS):
+        points = asked.points[start : start + WORKLOADS]
+        yield Section(asked.site, points, asked.archs, families)
 
 
 def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
     """Sections together as long as they fit into a unit."""
     lot: list[Section] = []
     for section in sections:
-        rows = sum(len(other.questions) for other in lot)
-        if lot and rows + len(section.questions) > ROWS:
+        workloads = sum(len(other.points) for other in lot)
+        if lot and workloads + len(section.points) > WORKLOADS:
             yield lot
             lot = []
         lot.append(section)
@@ -155,7 +171,7 @@ def _unit(batch: Batch, tree: Tree) -> Unit:
     short = ", ".join(name.removeprefix("tuning_").removesuffix(".cuh") for name in headers)
     rendered_from = context(batch.sections, tree.version)
     return Unit(
-        name=f"{short} on {batch.arch}{' (entries)' if batch.marked else ''}",
+        name=f"{short}{' (entries)' if batch.marked else ''}",
         identity=identity(rendered_from),
         text=partial(render, rendered_from),
         includes=(*folders, *tree.includes),
@@ -165,9 +181,9 @@ def _unit(batch: Batch, tree: Tree) -> Unit:
 
 def _read(batch: Batch, ptx: str) -> Iterable[tuple[tuple[int, str, bool], tuple[str, ...]]]:
     found = answers.read_answers(ptx)
-    questions = [question for section in batch.sections for question in section.questions]
-    for index, question in enumerate(questions):
-        yield (id(question.workload), question.arch, batch.marked), found[index]
+    rows = [row for section in batch.sections for row in section.rows]
+    for index, (workload, arch) in enumerate(rows):
+        yield (id(workload), arch, batch.marked), found[index]
 
 
 def values(site: Site, row: Sequence[str]) -> dict[str, Value]:
@@ -191,6 +207,21 @@ def origin(row: Sequence[str]) -> tuple[str, bool]:
     """In the selector dialect: since which arch a policy is the same; if it is the default."""
     since, default = (answers.value(text) for text in row[-2:])
     return f"sm{since}", bool(default)
+
+
+def shown(
+    families: Sequence[BoundFamily], workload: Workload, row: Sequence[str], marked: Marked
+) -> Shown:
+    """What a row of a marked tree says; the families are those that were asked for."""
+    mark, *told = row
+    names = [binding.name for binding, _ in families]
+    keys, sizes = told[: len(names)], told[len(names) :]
+    roles = sized_roles(workload.call, families)
+    return Shown(
+        entry=marked.entry(answers.value(mark)),
+        keys=dict(zip(names, map(answers.key, keys), strict=True)),
+        sizes={r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)},
+    )
 
 
 def _delay(kind: str) -> DelayConstructor:

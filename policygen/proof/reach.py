@@ -11,10 +11,9 @@ from policygen.model.cub import Cub
 from policygen.model.marks import Marked
 from policygen.model.reach import CallOnly, Unreachable
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
-from policygen.proof import answers
 from policygen.proof.causes import Seen, explain
 from policygen.proof.compile import Progress
-from policygen.proof.probe import Asked, Tree, ask, workloads
+from policygen.proof.probe import Asked, Tree, ask, shown, workloads
 from policygen.proof.resolve import used_families
 from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
@@ -43,9 +42,7 @@ class Sightings:
     by_call: dict[int, str] = field(default_factory=dict)
 
 
-def tried_sites(
-    cub: Cub, headers: Sequence[TuningHeader], toolchain: Toolchain
-) -> tuple[Asked, ...]:
+def tried_sites(cub: Cub, headers: Sequence[TuningHeader]) -> tuple[Asked, ...]:
     """Every site whose families the tree has, on the archs whose policies read them."""
     chains = {chain.namespace: chain for header in headers for chain in header.chains}
     found = []
@@ -61,7 +58,7 @@ def tried_sites(
                 if call.site == site.name
                 for point in workloads(call, cub.version)
             ]
-            archs = _reading(chains.get(f"cub::{site.namespace}"), families, toolchain)
+            archs = _reading(chains.get(f"cub::{site.namespace}"), families)
             found.append(Asked(site, tuple(points), archs, families, values=False))
     return tuple(found)
 
@@ -129,18 +126,18 @@ def _note(
     sightings: Sightings,
     seen: Seen,
 ) -> None:
-    shown = copy.entry(answers.value(row[0]))
+    found = shown(place.families, point, row, copy)
     text = f"{describe(point)} on {arch}"
-    if shown is not None:
+    if found.entry is not None:
         by = (
             sightings.by_benchmark
             if isinstance(point.call, BenchmarkBinding)
             else sightings.by_call
         )
-        by.setdefault(shown, text)
-    for (family, _), answer in zip(place.families, row[1:], strict=True):
-        if family.name in read:
-            seen.note(family.name, answers.key(answer), shown, text)
+        by.setdefault(found.entry, text)
+    for family, key in found.keys.items():
+        if family in read:
+            seen.note(family, key, found.entry, text)
 
 
 def describe(point: Workload) -> str:
@@ -161,9 +158,7 @@ def _of(place: Asked, copy: Marked) -> list[tuple[int, Family, Entry]]:
     ]
 
 
-def _reading(
-    chain: PolicyChain | None, families: Sequence[BoundFamily], toolchain: Toolchain
-) -> tuple[str, ...]:
+def _reading(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> tuple[str, ...]:
     """The archs whose policies read one of the families."""
     names = {binding.name for binding, _ in families}
     archs = {
@@ -171,7 +166,7 @@ def _reading(
         for policy in (chain.policies if chain else ())
         if any(use.family in names for use in policy.uses)
     }
-    return tuple(sorted(archs & set(toolchain.archs), key=arch_number))
+    return tuple(sorted(archs, key=arch_number))
 
 
 def _order(found: Unreachable | CallOnly) -> tuple[str, int]:

@@ -10,9 +10,8 @@ from policygen.model.cub import Cub
 from policygen.model.marks import Marked
 from policygen.model.resolve import EntryPlace, ResolvedRow, Status, Unresolved
 from policygen.model.tuning import Entry, Family, PolicyChain
-from policygen.proof import answers
 from policygen.proof.compile import Progress
-from policygen.proof.probe import Answered, Asked, Tree, ask, origin, values
+from policygen.proof.probe import Answered, Asked, Shown, Tree, ask, origin, shown, values
 from policygen.proof.sites import Place
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload
@@ -78,10 +77,12 @@ def _row(
         since, default = origin(row)
         since = since if place.tuned and not default else None
     else:
-        number, keys = _marks(place, told.of(point, arch, marked=True), marked)
-        if number is not None and marked is not None:
-            family, entry = marked.entries[number]
-        note = _difference(place, arch, number, keys, marked)
+        answer = told.of(point, arch, marked=True)
+        if answer is not None and marked is not None:
+            found = shown(place.families, point, answer, marked)
+            if found.entry is not None:
+                family, entry = marked.entries[found.entry]
+            note = _difference(place, arch, found, marked)
         since = family.arch if family and entry and entry.kind != "primary" else None
     return ResolvedRow(
         benchmark=_name(point),
@@ -95,33 +96,11 @@ def _row(
     )
 
 
-def _marks(
-    place: Place, row: Sequence[str] | None, marked: Marked | None
-) -> tuple[int | None, dict[str, answers.Key]]:
-    """The entry that shows in the policy, and the one of each family that the key leads to."""
-    if row is None or marked is None:
-        return None, {}
-    shown, *keys = row
-    found = {
-        binding.name: answers.key(text)
-        for (binding, _), text in zip(place.families, keys, strict=True)
-    }
-    return marked.entry(answers.value(shown)), found
-
-
-def _difference(
-    place: Place,
-    arch: str,
-    number: int | None,
-    keys: Mapping[str, answers.Key],
-    marked: Marked | None,
-) -> str | None:
+def _difference(place: Place, arch: str, found: Shown, marked: Marked) -> str | None:
     """An entry that has the workload's key and is not selected."""
-    if marked is None:
-        return None
     used = used_families(marked.header.chains, place.site.namespace, arch)
-    for name, key in keys.items():
-        if name not in used or key.entry in {-1, number}:
+    for name, key in found.keys.items():
+        if name not in used or key.entry in {-1, found.entry}:
             continue
         family, entry = marked.entries[key.entry]
         if entry.kind != "primary":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from policygen.errors import InputError, MissingToolError
+from policygen.errors import MissingToolError
 from policygen.model.arch import arch_number
 from policygen.process import run
 
@@ -35,14 +35,6 @@ class Toolchain:
     def newest(self) -> str:
         """The newest architecture that it compiles for."""
         return self.archs[-1]
-
-    def check(self, archs: Iterable[str]) -> None:
-        """Refuses architectures that it cannot compile."""
-        if missing := [arch for arch in archs if arch not in self.archs]:
-            raise InputError(
-                f"nvcc {self.version} cannot compile for {', '.join(missing)}",
-                f"It can for {', '.join(self.archs)}.",
-            )
 
 
 def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:

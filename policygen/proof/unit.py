@@ -2,13 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from policygen import resources
 from policygen.bindings.load import axis_type, is_constant
 from policygen.model.arch import arch_number
-from policygen.model.bindings import Call, FamilyBinding, Site
+from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
+from policygen.rendering import fill
 
 TEMPLATE = "probe/unit.cu.j2"
 LADDER = (50, 52, 60, 61, 62, 70, 75, 80, 86, 89, 90, 100, 103, 107, 110, 120, 121)
@@ -27,23 +29,21 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One row of a unit: a workload and, in the selector dialect, an architecture."""
-
-    workload: Workload
-    arch: str
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
-    """Questions about one site.
+    """Workloads at one site, each of them on some architectures.
 
     With families it is asked on a marked tree which entry is taken, else which values are used.
     """
 
     site: Site
-    questions: tuple[Question, ...]
+    points: tuple[Workload, ...]
+    archs: tuple[str, ...]
     families: tuple[BoundFamily, ...] | None = None
+
+    @property
+    def rows(self) -> tuple[tuple[Workload, str], ...]:
+        """What is answered, in the order of the answers' numbers."""
+        return tuple(product(self.points, self.archs))
 
 
 def context(sections: Sequence[Section], version: str) -> dict[str, object]:
@@ -57,6 +57,15 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
     }
 
 
+def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
+    """The roles of a call whose sizes scale a count, in the families or in the benchmark."""
+    units = [rule.unit for binding, _ in families for rule in binding.members.values()]
+    if isinstance(call, BenchmarkBinding):
+        units += call.units.values()
+    has = {*call.roles, *(f"axis::{axis}" for axis in call.axes)}
+    return tuple(sorted({unit.of for unit in units if unit is not None} & has))
+
+
 def identity(rendered_from: Mapping[str, object]) -> str:
     """Names what a unit would be, without rendering it."""
     digest = hashlib.sha256((resources.folder("templates") / TEMPLATE).read_bytes())
@@ -66,15 +75,7 @@ def identity(rendered_from: Mapping[str, object]) -> str:
 
 def render(rendered_from: Mapping[str, object]) -> str:
     """One unit."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(resources.folder("templates")),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  it is C++
-    )
-    return environment.get_template(TEMPLATE).render(rendered_from)
+    return fill(TEMPLATE, rendered_from, trim=False)
 
 
 def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, object]]:
@@ -92,16 +93,20 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "support": site.support,
             "setup": site.setup,
             "facts": _values(site) if section.families is None else _marks(site, section.families),
-            "rows": [_row(first + i, q, version) for i, q in enumerate(section.questions)],
+            "archs": [arch_number(arch) for arch in section.archs],
+            "workloads": [
+                _workload(first + i * len(section.archs), point, section.families, version)
+                for i, point in enumerate(section.points)
+            ],
         }
-        first += len(section.questions)
+        first += len(section.rows)
 
 
 def _includes(section: Section, version: str) -> Iterator[str]:
     yield from section.site.includes
-    for question in section.questions:
-        for axis, text in question.workload.values.items():
-            if axis in question.workload.call.axes and not is_constant(text):
+    for point in section.points:
+        for axis, text in point.values.items():
+            if axis in point.call.axes and not is_constant(text):
                 header = axis_type(text, version).header
                 if header:
                     yield header
@@ -128,14 +133,16 @@ def _family(family: FamilyBinding, kinds: Sequence[str]) -> str:
     return f"family<{', '.join([f'value<entry_of<{tuning}>::id>', *args])}>"
 
 
-def _row(index: int, question: Question, version: str) -> dict[str, object]:
-    call, values = question.workload.call, question.workload.values
+def _workload(
+    index: int, point: Workload, families: Sequence[BoundFamily] | None, version: str
+) -> dict[str, object]:
+    call, values = point.call, point.values
     return {
         "index": index,
         "axes": [_axis(axis, text, version) for axis, text in values.items() if axis in call.axes],
         "roles": call.roles,
         "constants": call.constants,
-        "arch": arch_number(question.arch),
+        "sized": [] if families is None else sized_roles(call, families),
     }
 
 

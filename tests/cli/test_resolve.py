@@ -71,8 +71,8 @@ def test_workloads_with_the_same_values_stand_together(capsys):
         "4 workloads on sm100: 4 tuned, 0 inherited, 0 default",
     ]
     assert err.splitlines() == [
-        "[1/2] three_way_partition on sm100: done",
-        "[2/2] three_way_partition on sm100 (entries): done",
+        "[1/2] three_way_partition: done",
+        "[2/2] three_way_partition (entries): done",
     ]
 
 
@@ -216,10 +216,6 @@ def test_a_folder_that_is_no_tree_is_not_taken_for_a_revision(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["three_way_partition", "--arch", "sm35"],
-            "nvcc {version} cannot compile for sm35\n  It can for {archs}.",
-        ),
         (["--arch", "new"], "'new' is no GPU architecture; write sm90, sm_90, 90 or 9.0"),
         (
             ["sort"],
@@ -237,16 +233,15 @@ def test_a_folder_that_is_no_tree_is_not_taken_for_a_revision(capsys, tmp_path):
     ],
 )
 def test_a_mistyped_question_is_told(capsys, arguments, message):
-    toolchain = find_toolchain()
-    told = message.format(version=toolchain.version, archs=", ".join(toolchain.archs))
     status, out, err = run(capsys, *arguments)
     assert (status, out) == (2, "")
-    assert err.startswith(f"policygen: error: {told}")
+    assert err.startswith(f"policygen: error: {message}")
 
 
-def test_in_the_selector_dialect_any_arch_can_be_asked_for(capsys):
+@pytest.mark.parametrize("version", ["3.0.1", "3.6.0"])
+def test_an_arch_that_nvcc_cannot_compile_for_can_be_asked_for(capsys, version):
     arguments = ("-R", THREE, "-a", "T=I8", "--arch", "sm35", "-q", "--json")
-    status, out, _ = run(capsys, *arguments, cub=root("3.6.0"))
+    status, out, _ = run(capsys, *arguments, cub=root(version))
     assert status == 0
     assert {row["arch"] for row in json.loads(out)["rows"]} == {"sm35"}
 
@@ -294,5 +289,5 @@ def test_a_header_that_cannot_be_read_is_a_problem_of_the_document(capsys, tmp_p
 def test_a_progress_bar_is_drawn_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     _, _, err = run(capsys, "three_way_partition", "--arch", "100", "-a", "T=[I32,F32]")
-    assert "████████████············ 1/2 three_way_partition on sm100" in err
+    assert "████████████············ 1/2 three_way_partition" in err
     assert err.endswith("\r\x1b[K")

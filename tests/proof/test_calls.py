@@ -9,7 +9,7 @@ import pytest
 
 from policygen.bindings.load import bound
 from policygen.proof.probe import workloads
-from policygen.proof.unit import Question, Section, context
+from policygen.proof.unit import Section, context
 from tests.toolchain import compile_to_ptx
 from tests.trees import tree
 
@@ -50,9 +50,9 @@ CUB_NAMESPACE_END
 
 
 def unit(site, benchmark, version):
-    section = Section(site, (Question(workloads(benchmark, version)[0], "sm90"),))
+    section = Section(site, workloads(benchmark, version)[:1], ("sm90",))
     known = context([section], version)
-    (row,) = known["sections"][0]["rows"]
+    (row,) = known["sections"][0]["workloads"]
     namespaces = site.namespace.split("::")
     roles = [f"using {name} = {cpp};" for name, cpp in row["roles"].items()]
     roles += [f"static constexpr auto {n} = {cpp};" for n, cpp in row["constants"].items()]

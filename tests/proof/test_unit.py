@@ -1,15 +1,16 @@
 # ruff: noqa: E501  a row of a table is one line
 import re
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from policygen.bindings.load import Bound, axis_type
 from policygen.errors import InputError
-from policygen.model.bindings import Call, FamilyBinding, MemberRule, Site
+from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, MemberRule, Site, Unit
 from policygen.proof.answers import Key, key, read_answers, value
 from policygen.proof.sites import bound_families
-from policygen.proof.unit import LADDER, Question, Section, Workload, context, identity, render
+from policygen.proof.unit import LADDER, Section, Workload, context, identity, render, sized_roles
 from policygen.source.header import read_header
 from tests.toolchain import compile_to_ptx
 from tests.tree.toys import TUNINGS
@@ -52,8 +53,8 @@ def point(call: Call = CALL, **values: str) -> Workload:
     return Workload(call, values)
 
 
-def section(*points: Workload, site: Site = SITE, families=None, arch: str = "sm90") -> Section:
-    return Section(site, tuple(Question(one, arch) for one in points), families)
+def section(*points: Workload, site: Site = SITE, families=None, archs=("sm90",)) -> Section:
+    return Section(site, points, archs, families)
 
 
 def rendered(*sections: Section, version: str = "3.0.1") -> str:
@@ -80,10 +81,41 @@ def test_a_row_declares_axes_roles_and_constants_and_asks_for_the_values() -> No
         "using T = axis::T;",
         "using OffsetT = offset<int>;",
         "static constexpr auto MayAlias = axis::InPlace;",
-        "using policy = typename policy_hub<T>::MaxPolicy::ActivePolicy::ZoomPolicy;",
+        "using newest = typename policy_hub<T>::MaxPolicy;",
+        "static_assert(::cuda::std::is_same_v<policies<newest>::on<__CUDA_ARCH__ / 10>, newest::ActivePolicy>,",
+        '"policygen walks this chain of policies in another way than CUB");',
+        "struct on_90",
+        "{",
+        "using policy = typename policies<newest>::on<90>::ZoomPolicy;",
         "using answers = row<value<0>, value<+policy::THREADS>, value<+policy::ITEMS>, type<policy::delay_t>>;",
+        "};",
     ]
-    assert "__device__ const char* answer_0 = workload_0::answers::text();" in text
+    assert "__device__ const char* answer_0 = workload_0::on_90::answers::text();" in text
+    assert "__device__ policies<workload_0::newest> kept_0;" in text
+
+
+def asked(text: str) -> list[str]:
+    """The rows of a unit, in the order in which it has them."""
+    return re.findall(r"using answers = (.*);", text)
+
+
+@pytest.mark.parametrize("site", [SITE, SELECTOR])
+def test_a_workload_has_a_row_for_each_architecture(site: Site) -> None:
+    two = section(point(T="I8"), point(T="I16"), site=site, archs=("sm90", "sm103"))
+    text = rendered(two, version="3.5.0")
+    assert re.findall(r"struct (workload_\d|on_\d+)\n", text) == [
+        "workload_0", "on_90", "on_103", "workload_2", "on_90", "on_103",
+    ]  # fmt: skip
+    assert [row[: len("row<value<0>")] for row in asked(text)] == [
+        f"row<value<{number}>" for number in range(4)
+    ]
+    assert re.findall(r"answer_(\d) = (\w+::\w+)::", text) == [
+        ("0", "workload_0::on_90"),
+        ("1", "workload_0::on_103"),
+        ("2", "workload_2::on_90"),
+        ("3", "workload_2::on_103"),
+    ]
+    assert two.rows == tuple((p, arch) for p in two.points for arch in two.archs)
 
 
 def test_a_marked_unit_asks_for_the_mark_and_for_the_entry_of_each_family() -> None:
@@ -92,19 +124,45 @@ def test_a_marked_unit_asks_for_the_mark_and_for_the_entry_of_each_family() -> N
         (FAMILY.model_copy(update={"name": "sm80_tuning", "args": ()}), ()),
     )
     text = rendered(section(point(T="I8"), families=families))
-    assert lines(text, "struct workload_0")[-1] == (
-        "using answers = row<value<0>, value<+policy::ITEMS>,"
+    assert asked(text) == [
+        "row<value<0>, value<+policy::ITEMS>,"
         " family<value<entry_of<sm90_tuning<T, sizeof(T), op::plus>>::id>, type<T>, value<(sizeof(T))>, value<(op::plus)>>,"
-        " family<value<entry_of<sm80_tuning<>>::id>>>;"
-    )
+        " family<value<entry_of<sm80_tuning<>>::id>>>"
+    ]
+
+
+UNITS = {"ipt": Unit(scaling="mem_bound", of="axis::T"), "tpb": Unit(scaling="mem_bound", of="T")}
+
+
+@pytest.mark.parametrize(
+    ("of", "units", "sized"),
+    [
+        ("OffsetT", {}, ["OffsetT"]),
+        ("OffsetT", UNITS, ["OffsetT", "T", "axis::T"]),
+        ("T", UNITS, ["T", "axis::T"]),
+        ("AccumT", {}, []),
+        ("axis::Width", {}, ["axis::Width"]),
+        ("axis::KeyT", {}, []),
+    ],
+)
+def test_a_marked_unit_asks_for_the_sizes_of_roles_that_units_name(
+    of: str, units: dict[str, Unit], sized: list[str]
+) -> None:
+    """Those that the workload has: another call of the site may fill other roles."""
+    call = BenchmarkBinding(name="b", parameters={}, units=units, **CALL.model_dump())
+    scaled = MemberRule(parameter="ipt", unit=Unit(scaling="mem_bound", of=of))
+    family = FAMILY.model_copy(update={"members": {"items": scaled}, "args": ()})
+    (row,) = asked(rendered(section(point(call, T="I8"), families=((family, ()),))))
+    expected = "".join(f", value<sizeof({role})>" for role in sized)
+    assert row.partition("::id>>")[2] == f"{expected}>"
+    assert sized_roles(call, [(family, ())]) == tuple(sized)
+    (row,) = asked(rendered(section(point(call, T="I8"))))
+    assert "sizeof" not in row
 
 
 def test_a_marked_unit_without_families_asks_for_the_mark_alone() -> None:
     text = rendered(section(point(T="I8"), families=()))
-    assert (
-        lines(text, "struct workload_0")[-1]
-        == "using answers = row<value<0>, value<+policy::ITEMS>>;"
-    )
+    assert asked(text) == ["row<value<0>, value<+policy::ITEMS>>"]
 
 
 def test_a_marked_unit_shows_the_member_that_the_site_marks() -> None:
@@ -114,17 +172,17 @@ def test_a_marked_unit_shows_the_member_that_the_site_marks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "policy"),
+    ("changes", "newest", "policy"),
     [
-        ({}, "policy_hub<T>::MaxPolicy::ActivePolicy::ZoomPolicy"),
-        ({"policy": ""}, "policy_hub<T>::MaxPolicy::ActivePolicy"),
-        ({"max_policy": "max_policy"}, "policy_hub<T>::max_policy::ActivePolicy::ZoomPolicy"),
-        ({"max_policy": "max_policy", "policy": ""}, "policy_hub<T>::max_policy::ActivePolicy"),
+        ({}, "MaxPolicy", "::ZoomPolicy"),
+        ({"policy": ""}, "MaxPolicy", ""),
+        ({"max_policy": "max_policy"}, "max_policy", "::ZoomPolicy"),
     ],
 )
-def test_the_policy_of_a_hub(changes: dict[str, str], policy: str) -> None:
-    site = SITE.model_copy(update=changes)
-    assert f"using policy = typename {policy};" in rendered(section(point(T="I8"), site=site))
+def test_the_policy_of_a_hub(changes: dict[str, str], newest: str, policy: str) -> None:
+    text = rendered(section(point(T="I8"), site=SITE.model_copy(update=changes)))
+    assert f"using newest = typename policy_hub<T>::{newest};" in text
+    assert f"using policy = typename policies<newest>::on<90>{policy};" in text
 
 
 @pytest.mark.parametrize(
@@ -135,7 +193,7 @@ def test_a_selector_is_asked_for_an_architecture(
     policy: str, selected: str, untuned: str | None
 ) -> None:
     site = SELECTOR.model_copy(update={"policy": policy, "untuned": untuned})
-    text = rendered(section(point(T="I8"), site=site, arch="sm103"), version="3.5.0")
+    text = rendered(section(point(T="I8"), site=site, archs=("sm103",)), version="3.5.0")
     row = re.sub(r" +", " ", "\n".join(lines(text, "struct workload_0")))
     assert "using selector = policy_selector<T>;" in row
     assert f"static constexpr auto policy = {selected};" in row
@@ -157,7 +215,7 @@ def test_what_selectors_need_stands_in_their_units_alone() -> None:
 def test_a_site_may_declare_more_before_its_values() -> None:
     site = SITE.model_copy(update={"setup": ("using agent = int;", "using more = agent;")})
     found = lines(rendered(section(point(T="I8"), site=site)), "struct workload_0")
-    assert found[-3:-1] == ["using agent = int;", "using more = agent;"]
+    assert found[-4:-2] == ["using agent = int;", "using more = agent;"]
 
 
 def test_sections_have_namespaces_of_their_own_and_rows_are_numbered_through() -> None:
@@ -232,8 +290,9 @@ def test_units_have_one_identity_when_their_text_is_one() -> None:
         named(section(point(T="I8")), section(point(T="I8"))),
         named(section(point(T="I8"), families=())),
         named(section(point(T="I8"), site=SELECTOR)),
-        named(section(point(T="I8"), site=SELECTOR, arch="sm75")),
+        named(section(point(T="I8"), site=SELECTOR, archs=("sm75",))),
         named(section(point(reordered, T="I8"))),
+        named(section(point(T="I8"), archs=("sm90", "sm100"))),
     ]
     assert len({one, *others}) == 1 + len(others)
 
@@ -268,50 +327,65 @@ def test_a_family_with_other_parameters_than_are_bound_is_refused(parameters: st
 
 
 HEADER = """#pragma once
-#include <cuda/std/type_traits>
-#define CUB_NAMESPACE_BEGIN namespace cub { inline namespace CUB_TOY {
-#define CUB_NAMESPACE_END }}
-namespace cub { inline namespace CUB_TOY { namespace detail { namespace zoom {
+#include <cub/util_device.cuh>
+CUB_NAMESPACE_BEGIN namespace detail { namespace zoom {
 enum class size { _1, other };
 template <class T> constexpr size classify() { return sizeof(T) == 1 ? size::_1 : size::other; }
 enum Load { LOAD_CA };
 template <class T, size S> struct sm90_tuning;
 template <> struct sm90_tuning<signed char, size::_1> { static constexpr int policygen_entry = 7, items = 61440; };
-template <class T> struct policy_hub {
-  struct MaxPolicy { struct ActivePolicy { struct ZoomPolicy {
-    static constexpr int ITEMS = 24; static constexpr Load LOAD = LOAD_CA; static constexpr bool FAST = false;
-    using delay_t = cuda::std::integral_constant<unsigned, 688>;
-  }; }; };
+template <int Items> struct zoom {
+  static constexpr int ITEMS = Items; static constexpr Load LOAD = LOAD_CA; static constexpr bool FAST = false;
+  using delay_t = cuda::std::integral_constant<unsigned, 688>;
 };
-}}}}
+CHAIN
+template <class T> struct policy_hub {
+  struct Policy600 : chain<600, Policy600, Policy600> { using ZoomPolicy = zoom<6>; };
+  struct Policy860 : chain<860, Policy860, Policy600> { using ZoomPolicy = zoom<8>; };
+  struct Policy900 : chain<900, Policy900, Policy860> { using ZoomPolicy = zoom<24>; };
+  using MaxPolicy = Policy900;
+};
+}} CUB_NAMESPACE_END
 """
+OWN = """template <int Since, class Policy, class Before> struct chain {
+  using ActivePolicy = cuda::std::_If<(__CUDA_ARCH__ < Since), typename Before::ActivePolicy, Policy>; };
+template <int Since, class Policy> struct chain<Since, Policy, Policy> { using ActivePolicy = Policy; };
+"""
+WHOLE = point(T="I8", InPlace="false")
+CUBS = "template <int S, class P, class B> using chain = ChainedPolicy<S, P, B>;"
+
+
+def compiled(tmp_path: Path, text: str, chain: str) -> CompletedProcess[str]:
+    """A toy header among CUB's own, in a real unit for sm90: `unit.cu`."""
+    from tests.probing import root
+
+    folder = tmp_path / TUNINGS
+    folder.mkdir(parents=True)
+    (folder / "tuning_zoom.cuh").write_text(HEADER.replace("CHAIN", chain))
+    source = tmp_path / "unit.cu"
+    source.write_text(text.replace("#include <cub/", f"#include <{tmp_path}/cub/"))
+    return compile_to_ptx(source, root("3.0.1"))
 
 
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_the_compiler_answers_what_is_asked(tmp_path: Path) -> None:
-    """A toy header among CUB's own, in a real unit: values, and which entry a key takes."""
-    from tests.probing import root
-
+    """Values, which entry a key takes, and the size of a role."""
     site = SITE.model_copy(
         update={
             "values": {"items": "+policy::ITEMS", "load": "policy::LOAD", "fast": "policy::FAST"}
         }
     )
-    family = FAMILY.model_copy(update={"args": ("T", "classify<T>()")})
+    rule = MemberRule(parameter="ipt", unit=Unit(scaling="mem_bound", of="T"))
+    family = FAMILY.model_copy(update={"args": ("T", "classify<T>()"), "members": {"items": rule}})
     points = point(T="I8", InPlace="false"), point(T="I128", InPlace="true")
     text = rendered(
         section(*points, site=site),
         section(*points, site=site, families=((family, ("type", "value")),)),
     )
-    folder = tmp_path / TUNINGS
-    folder.mkdir(parents=True)
-    (folder / "tuning_zoom.cuh").write_text(HEADER)
-    source = tmp_path / "unit.cu"
-    source.write_text(text.replace("#include <cub/", f"#include <{tmp_path}/cub/"))
-    done = compile_to_ptx(source, root("3.0.1"))
+    done = compiled(tmp_path, text, CUBS)
     assert done.returncode == 0, done.stderr
-    answers = read_answers(source.with_suffix(".ptx").read_text())
+    answers = read_answers((tmp_path / "unit.ptx").read_text())
     told = (24, "LOAD_CA", False, "integral_constant<unsigned int, 688>")
     for row in (0, 1):
         assert tuple(map(value, answers[row])) == told
@@ -319,4 +393,52 @@ def test_the_compiler_answers_what_is_asked(tmp_path: Path) -> None:
         Key(7, ("signed char", "_1")),
         Key(-1, ("__int128", "other")),
     ]
+    assert [value(answers[row][2]) for row in (2, 3)] == [1, 16]
     assert axis_type("I128", "3.0.1").cpp == "__int128_t"
+
+
+@pytest.mark.trees
+@pytest.mark.nvcc
+@pytest.mark.parametrize("chain", [CUBS, OWN])
+def test_one_compile_answers_for_all_architectures(tmp_path: Path, chain: str) -> None:
+    """However a chain is called, and for those that nvcc cannot compile for."""
+    site = SITE.model_copy(update={"values": {"items": "+policy::ITEMS"}, "types": {}})
+    archs = ("sm35", "sm60", "sm80", "sm86", "sm89", "sm90", "sm103", "sm120")
+    done = compiled(tmp_path, rendered(section(WHOLE, site=site, archs=archs)), chain)
+    assert done.returncode == 0, done.stderr
+    answers = read_answers((tmp_path / "unit.ptx").read_text())
+    told = {arch: value(answers[row][0]) for row, arch in enumerate(archs)}
+    assert told == {
+        "sm35": 6, "sm60": 6, "sm80": 6, "sm86": 8, "sm89": 8, "sm90": 24, "sm103": 24, "sm120": 24,
+    }  # fmt: skip
+
+
+@pytest.mark.trees
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("chain", "message"),
+    [
+        (
+            OWN.replace("__CUDA_ARCH__ <", "__CUDA_ARCH__ <="),
+            "policygen walks this chain of policies in another way than CUB",
+        ),
+        (
+            "template <int Since, class Policy, class Before> struct chain"
+            " { using ActivePolicy = Before; };",
+            "policygen walks this chain of policies in another way than CUB",
+        ),
+        (
+            "template <class Policy> struct linked { using ActivePolicy = Policy; };"
+            "template <int, class Policy, class> using chain = linked<Policy>;",
+            "policygen does not know this kind of a policy chain",
+        ),
+    ],
+)
+def test_a_chain_that_works_in_another_way_is_refused(
+    tmp_path: Path, chain: str, message: str
+) -> None:
+    """The compiler has the last word, for the architecture that it compiles for."""
+    text = rendered(section(WHOLE, archs=("sm80", "sm90")))
+    done = compiled(tmp_path, text, chain)
+    assert done.returncode != 0
+    assert f'static assertion failed with "{message}"' in done.stderr

@@ -1,0 +1,112 @@
+"""One compile for all architectures, against a compile for each; and what marked rows tell."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from policygen.proof.answers import plain
+from policygen.proof.probe import Asked, Tree, ask, shown
+from policygen.proof.sites import places
+from policygen.proof.toolchain import find_toolchain
+from tests.probing import changed_tree, header, read, replaced, root
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+
+THREE = "tuning_three_way_partition.cuh"
+ARCHS = ("sm75", "sm86", "sm90", "sm100")
+HUB = """template <class InputT, class OffsetT>
+struct policy_hub
+"""
+# One architecture late; it stands beside the hub, and is found before that of CUB.
+LATE = """template <int Since, class Policy, class Before> struct ChainedPolicy
+{
+  using ActivePolicy =
+    ::cuda::std::_If<(CUB_PTX_ARCH <= Since), typename Before::ActivePolicy, Policy>;
+};
+template <int Since, class Policy> struct ChainedPolicy<Since, Policy, Policy>
+{ using ActivePolicy = Policy; };
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, probe_cache):
+    monkeypatch.setenv("POLICYGEN_CACHE", str(probe_cache))
+
+
+def asked(path, pattern, axes=None, archs=ARCHS, *headers):
+    """What to ask of a tree, and the tree."""
+    found = read(path, *headers)
+    wanted = {axis: frozenset(values) for axis, values in (axes or {}).items()}
+    known = places(found.cub, found.headers, re.compile(f"cub.bench.{pattern}$"), wanted)
+    questions = [Asked(p.site, p.points, archs, p.families) for p in known]
+    marked = found.marked("specializations")
+    return questions, Tree(found.cub.version, (str(path),), marked)
+
+
+def rows(told, questions):
+    """Without namespaces: CUB's tells which architectures a unit is compiled for."""
+    return {
+        (index, number, arch, marked): [*map(plain, told.of(point, arch, marked=marked))]
+        for index, question in enumerate(questions)
+        for number, point in enumerate(question.points)
+        for arch in question.archs
+        for marked in (False, True)
+    }
+
+
+def test_a_compile_for_each_architecture_answers_the_same():
+    """Where CUB itself says in each of them which policy is active."""
+    types = {"T": ["I8", "F32", "I64"]}
+    questions, tree = asked(root("3.2.0"), "(radix_sort.keys|reduce.sum|scan.exclusive.sum)", types)
+    toolchain = find_toolchain()
+    assert set(ARCHS) <= set(toolchain.archs)
+    together = ask(questions, tree, toolchain)
+    assert together.errors == ()
+    found = rows(together, questions)
+    apart = {}
+    for arch in ARCHS:
+        alone = [replace(question, archs=(arch,)) for question in questions]
+        told = ask(alone, tree, toolchain)
+        assert told.errors == ()
+        apart |= rows(told, alone)
+    assert apart == found
+    assert len({str(found[0, 0, arch, False]) for arch in ARCHS}) > 1
+
+
+def test_a_tree_whose_chains_work_in_another_way_is_refused(tmp_path):
+    """At sm90, which it is compiled for, the policy of sm80 is active."""
+    data = replaced(header("3.0.1", THREE), (HUB, LATE + HUB))
+    path = changed_tree(tmp_path, "3.0.1", {THREE: data})
+    questions, tree = asked(path, "partition.three_way", None, ("sm90", "sm100"), THREE)
+    told = ask(questions, tree, find_toolchain())
+    assert not told.rows
+    assert len(told.errors) == 2  # values, and entries
+    for error in told.errors:
+        assert (
+            'static assertion failed with "policygen walks this chain of policies in another way'
+            ' than CUB"' in str(error)
+        )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "axes", "sizes"),
+    [
+        ("reduce.sum", {"T": ["I8"]}, {"AccumT": 4, "axis::T": 1}),
+        ("reduce.sum", {"T": ["I64"]}, {"AccumT": 8, "axis::T": 8}),
+        ("radix_sort.pairs", {"KeyT": ["I8"], "ValueT": ["I128"]}, {"DominantT": 16}),
+        ("scan.exclusive.sum", {"T": ["I16"]}, {"AccumT": 4}),
+        ("histogram.even", {"SampleT": ["I8"]}, {}),
+    ],
+)
+def test_a_marked_row_tells_the_sizes_of_roles(pattern, axes, sizes):
+    """The accumulator's, which is often larger than the input."""
+    questions, tree = asked(root("3.0.1"), pattern, axes, ("sm90", "sm100"))
+    told = ask(questions, tree, find_toolchain())
+    (question,) = questions
+    for point in question.points:
+        for arch in question.archs:
+            row = told.of(point, arch, marked=True)
+            found = shown(question.families, point, row, tree.marked[question.site.header])
+            assert found.sizes == sizes
+            assert set(found.keys) == {binding.name for binding, _ in question.families}
