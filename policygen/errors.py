@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from policygen.textdiff import unified
+
 
 class PolicygenError(Exception):
     """The base of all expected failures; `exit_code` is the command's exit status."""
@@ -50,6 +52,30 @@ class SourceError(PolicygenError):
 
 
 @dataclass(eq=False)
+class EditedError(PolicygenError):
+    """A file that somebody edited since policygen wrote it; shows the edit."""
+
+    LIMIT: ClassVar[int] = 40
+    """Lines of the edit that are shown."""
+    path: str
+    message: str
+    written: bytes
+    found: bytes
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        diff = unified(self.path, self.written, self.found)
+        shown = diff.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        edit = shown.split("\n")[3:-1]  # the file is named already
+        rows = [f"{self.path}: {self.message}", *(f"  {line}" for line in edit[: self.LIMIT])]
+        if (cut := len(edit) - self.LIMIT) > 0:
+            rows.append(f"  ... and {cut:,} more lines")
+        if self.remedy:
+            rows.append(f"  {self.remedy}")
+        return "\n".join(rows)
+
+
+@dataclass(eq=False)
 class MissingToolError(PolicygenError):
     """A program or package that is needed and not there; the message names what to install."""
 
@@ -86,3 +112,18 @@ class Problems(PolicygenError):  # noqa: N818  it is several errors
 
     def __str__(self) -> str:
         return "\n".join(str(error) for error in self.errors)
+
+
+@dataclass(eq=False)
+class EffectError(PolicygenError):
+    """A change that does not do what was planned, or something else besides."""
+
+    exit_code: ClassVar[int] = 1
+    wrong: Sequence[str]
+
+    def __str__(self) -> str:
+        rows = [f"  {text}" for text in self.wrong[:20]]
+        if len(self.wrong) > len(rows):
+            rows.append(f"  and {len(self.wrong) - len(rows)} more")
+        head = "the change has another effect than planned; nothing was written"
+        return "\n".join([head, *rows])

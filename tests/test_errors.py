@@ -1,6 +1,13 @@
 import pytest
 
-from policygen.errors import InputError, MissingToolError, Problems, ProcessError, SourceError
+from policygen.errors import (
+    EditedError,
+    InputError,
+    MissingToolError,
+    Problems,
+    ProcessError,
+    SourceError,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +29,16 @@ from policygen.errors import InputError, MissingToolError, Problems, ProcessErro
         (
             ProcessError(["pip", "x"], 4, "", "Try again."),
             "command failed with status 4: pip x\n  Try again.",
+        ),
+        (
+            EditedError("a.cuh", "edited since", b"x\n", b"y\n", "Stop."),
+            "a.cuh: edited since\n  @@ -1 +1 @@\n  -x\n  +y\n  Stop.",
+        ),
+        (
+            EditedError("a.cuh", "edited since", b"", b"y\n" * 100),
+            "a.cuh: edited since\n  @@ -0,0 +1,100 @@\n"
+            + "  +y\n" * 39
+            + "  ... and 61 more lines",
         ),
         (Problems([InputError("a"), InputError("b")]), "a\nb"),
     ],

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -13,7 +13,7 @@ from pydantic import AwareDatetime
 from policygen.errors import InputError
 from policygen.model.base import Record
 from policygen.model.results import Decision, RunKey
-from policygen.results.store_schema import migrate, told, transaction
+from policygen.store_schema import open_store, stamp, told, transaction
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -69,18 +69,7 @@ class Store:
         """Opens the store, makes it where there is none, and brings an old one up to date."""
         from sqlite_utils import Database
 
-        with told(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # No isolation level: each write says where its transaction begins.
-            connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-        try:
-            with told(path):
-                connection.execute("PRAGMA foreign_keys = ON")
-                migrate(path, connection)
-        except BaseException:
-            connection.close()
-            raise
-        return cls(path, Database(connection, execute_plugins=False))
+        return cls(path, Database(open_store(path, PATIENCE), execute_plugins=False))
 
     def close(self) -> None:
         """Lets go of the file."""
@@ -146,7 +135,7 @@ class Store:
 def _record(connection: sqlite3.Connection, row: ChosenRow) -> int:
     names = ("algorithm", "gpu", "ctk", "cccl", "decision", "variant", "score", "reason")
     cells = {name: getattr(row, name) for name in names}
-    cells["chosen_at"] = _stamp(row.chosen_at)
+    cells["chosen_at"] = stamp(row.chosen_at)
     cells["workload"] = json.dumps(row.workload)
     marks = ", ".join(f":{name}" for name in cells)
     insert = f"INSERT INTO choices ({', '.join(cells)}) VALUES ({marks})"  # noqa: S608
@@ -162,10 +151,5 @@ def _record(connection: sqlite3.Connection, row: ChosenRow) -> int:
 
 def _add_outcome(connection: sqlite3.Connection, choice: int, state: State, when: datetime) -> None:
     connection.execute(
-        "INSERT INTO outcomes (choice, state, at) VALUES (?, ?, ?)", (choice, state, _stamp(when))
+        "INSERT INTO outcomes (choice, state, at) VALUES (?, ?, ?)", (choice, state, stamp(when))
     )
-
-
-def _stamp(when: datetime) -> str:
-    """UTC, as ISO 8601."""
-    return when.astimezone(UTC).isoformat()

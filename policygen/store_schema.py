@@ -1,8 +1,9 @@
-"""The store's tables, version by version."""
+"""The tables of `policygen.db`, version by version, and how the file is opened and written."""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen.errors import InputError
@@ -44,7 +45,55 @@ MIGRATIONS = (
     CREATE INDEX outcomes_of ON outcomes(choice);
     CREATE INDEX choices_of ON choices(algorithm);
     """,
+    """
+    CREATE TABLE writes (
+        id INTEGER PRIMARY KEY,
+        root TEXT NOT NULL,
+        started_at TEXT NOT NULL,
+        staged TEXT NOT NULL,
+        state TEXT NOT NULL
+    );
+    CREATE TABLE written_files (
+        write INTEGER NOT NULL REFERENCES writes(id),
+        path TEXT NOT NULL,
+        mode INTEGER NOT NULL,
+        before BLOB NOT NULL,
+        before_sha256 TEXT NOT NULL,
+        after BLOB NOT NULL,
+        after_sha256 TEXT NOT NULL,
+        PRIMARY KEY (write, path)
+    );
+    CREATE TABLE applies (
+        id INTEGER PRIMARY KEY,
+        write INTEGER NOT NULL REFERENCES writes(id),
+        undone_by INTEGER REFERENCES writes(id),
+        title TEXT NOT NULL,
+        document TEXT NOT NULL,
+        applied_at TEXT NOT NULL
+    );
+    """,
 )
+
+
+def open_store(path: Path, patience: float) -> sqlite3.Connection:
+    """Opens a store, makes it where there is none, and brings an old one up to date."""
+    with told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # No isolation level: each write says where its transaction begins.
+        connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
+    try:
+        with told(path):
+            connection.execute("PRAGMA foreign_keys = ON")
+            migrate(path, connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def stamp(when: datetime) -> str:
+    """UTC, as ISO 8601."""
+    return when.astimezone(UTC).isoformat()
 
 
 @contextmanager

@@ -1,0 +1,52 @@
+"""What became of choices, in the store: planned, applied, verified, undone."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from policygen.model.plan import Action, Plan
+    from policygen.results.store import ChosenRow, State
+
+WRITTEN = ("update", "add")
+
+
+def keep_choices(plan: "Plan", store: Path, when: datetime) -> tuple[int, ...]:
+    """Stores what is about to be written; the numbers of the choices."""
+    from policygen.results.store import Store
+
+    rows = [_row(action, when) for action in plan.actions if action.decision in WRITTEN]
+    with Store.open(store) as opened:
+        numbers = opened.record(rows)
+        opened.outcome(numbers, "planned", when)
+    return numbers
+
+
+def tell_outcome(store: Path, choices: Sequence[int], state: "State", when: datetime) -> None:
+    """Adds what became of them."""
+    from policygen.results.store import Store
+
+    with Store.open(store) as opened:
+        opened.outcome(choices, state, when)
+
+
+def _row(action: "Action", when: datetime) -> "ChosenRow":
+    from policygen.results.info import file_sha256
+    from policygen.results.store import ChosenFrom, ChosenRow
+
+    # A plan may come from elsewhere: its databases need not be here.
+    here = [name for name in action.databases if Path(name).is_file()]
+    return ChosenRow(
+        chosen_at=when,
+        sources=tuple(ChosenFrom(path=name, sha256=file_sha256(Path(name))) for name in here),
+        algorithm=action.benchmark,
+        workload=action.workload,
+        gpu=action.gpu,
+        ctk=action.ctk,
+        cccl=action.cccl,
+        decision="use",
+        variant=action.variant,
+        score=action.scores[0] if action.scores else None,
+        reason=action.reason,
+    )

@@ -1,0 +1,260 @@
+"""What was written when, with all contents before and after: enough to take it back."""
+
+import hashlib
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import AwareDatetime
+
+from policygen.edit.target import real, staged_name
+from policygen.model.base import Record
+from policygen.store_schema import open_store, stamp, told, transaction
+
+PATIENCE = 30.0
+"""Seconds that a writer waits for another one."""
+WriteState = Literal["prepared", "committing", "done", "failed"]
+
+
+class AppliedRecord(Record):
+    """One apply; `files` are seen from `root`."""
+
+    id: int
+    root: Path
+    title: str
+    document: str
+    """What was asked for, as JSON."""
+    applied_at: AwareDatetime
+    state: Literal["prepared", "committing", "applied", "undone", "failed"]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One file of a write, seen from the root."""
+
+    path: str
+    mode: int
+    before: bytes
+    after: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Files that change together: an apply, or the undo of some."""
+
+    id: int
+    root: Path
+    staged: str
+    state: WriteState
+    files: tuple[WrittenFile, ...]
+
+    def path(self, file: WrittenFile) -> Path:
+        """A file as its user knows it."""
+        return self.root / file.path
+
+    def target(self, file: WrittenFile) -> Path:
+        """The file that is replaced: a link stays, and leads to the new contents."""
+        return real(self.path(file))
+
+    def waiting(self, file: WrittenFile) -> Path:
+        """Where its next contents wait."""
+        return staged_name(self.target(file), self.staged)
+
+
+class Journal:
+    """An open `policygen.db`."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Opens the store, makes it where there is none."""
+        connection = open_store(path, PATIENCE)
+        # FULL, and the folder is synced when a transaction ends: no power cut takes it back.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.row_factory = sqlite3.Row
+        return cls(path, connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._connection.close()
+
+    def begin_apply(
+        self, root: Path, files: Sequence[WrittenFile], title: str, document: str, when: datetime
+    ) -> tuple[int, Write]:
+        """Stores what is about to be written; returns the number of the apply, too."""
+        with self._writing() as connection:
+            write = _insert(connection, root, files, when)
+            number = connection.execute(
+                "INSERT INTO applies (write, title, document, applied_at) VALUES (?, ?, ?, ?)",
+                (write.id, title, document, stamp(when)),
+            ).lastrowid
+        assert number is not None
+        return number, write
+
+    def begin_undo(
+        self, root: Path, files: Sequence[WrittenFile], undone: Sequence[int], when: datetime
+    ) -> Write:
+        """The same for taking applies back; they count as undone when the write is done."""
+        with self._writing() as connection:
+            write = _insert(connection, root, files, when)
+            connection.executemany(
+                "UPDATE applies SET undone_by = ? WHERE id = ?",
+                [(write.id, number) for number in undone],
+            )
+        return write
+
+    def mark(self, write: Write, state: WriteState) -> None:
+        """Moves a write on."""
+        with self._writing() as connection:
+            connection.execute("UPDATE writes SET state = ? WHERE id = ?", (state, write.id))
+
+    def applies(self) -> tuple[AppliedRecord, ...]:
+        """All applies in the order they were stored."""
+        with self._reading() as connection:
+            files: dict[int, tuple[str, ...]] = {}
+            for write, path in connection.execute(
+                "SELECT write, path FROM written_files ORDER BY write, path"
+            ):
+                files[write] = (*files.get(write, ()), path)
+            rows = connection.execute(_APPLIES).fetchall()
+            return tuple(
+                AppliedRecord(
+                    **{name: row[name] for name in _FIELDS}, files=files.get(row["write"], ())
+                )
+                for row in rows
+            )
+
+    def files_of(self, number: int) -> tuple[WrittenFile, ...]:
+        """The contents that an apply found and left."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT write FROM applies WHERE id = ?", (number,)).fetchone()
+            return _files(connection, row["write"])
+
+    def interrupted(self) -> tuple[Write, ...]:
+        """Writes that were begun and not ended, oldest first."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT * FROM writes WHERE state IN ('prepared', 'committing') ORDER BY id"
+            ).fetchall()
+            return tuple(
+                Write(
+                    id=row["id"],
+                    root=Path(row["root"]),
+                    staged=row["staged"],
+                    state=row["state"],
+                    files=_files(connection, row["id"]),
+                )
+                for row in rows
+            )
+
+    def newest_root(self) -> Path | None:
+        """The tree of the newest write that is in a tree, or was interrupted."""
+        with self._reading() as connection:
+            row = connection.execute(_NEWEST).fetchone()
+        return None if row is None else Path(row["root"])
+
+    def applied_by(self, write: Write) -> int | None:
+        """The apply that a write is; none for an undo."""
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT id FROM applies WHERE write = ?", (write.id,)
+            ).fetchone()
+        return None if row is None else row["id"]
+
+    def undone_by(self, write: Write) -> tuple[int, ...]:
+        """The applies that an undo takes back, newest first."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT id FROM applies WHERE undone_by = ? ORDER BY id DESC", (write.id,)
+            )
+            return tuple(row["id"] for row in rows)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with told(self.path), transaction(self._connection, "BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with told(self.path), transaction(self._connection, "BEGIN") as connection:
+            yield connection
+
+
+def history(store: Path) -> tuple[AppliedRecord, ...]:
+    """All applies of a store, oldest first; none where there is no store."""
+    if not store.exists():
+        return ()
+    with Journal.open(store) as journal:
+        return journal.applies()
+
+
+_FIELDS = ("id", "root", "title", "document", "applied_at", "state")
+_APPLIES = """
+    SELECT applies.*, own.root,
+        CASE
+            WHEN undo.state = 'done' THEN 'undone'
+            WHEN own.state = 'done' THEN 'applied'
+            ELSE own.state
+        END AS state
+    FROM applies
+    JOIN writes AS own ON own.id = applies.write
+    LEFT JOIN writes AS undo ON undo.id = applies.undone_by
+    ORDER BY applies.id
+"""
+_NEWEST = """
+    SELECT own.root
+    FROM writes AS own
+    LEFT JOIN applies ON applies.write = own.id
+    LEFT JOIN writes AS undo ON undo.id = applies.undone_by
+    WHERE own.state IN ('prepared', 'committing')
+        OR (own.state = 'done' AND applies.id IS NOT NULL AND undo.state IS NOT 'done')
+    ORDER BY own.id DESC LIMIT 1
+"""
+
+
+def _insert(
+    connection: sqlite3.Connection, root: Path, files: Sequence[WrittenFile], when: datetime
+) -> Write:
+    mark = secrets.token_hex(8)
+    number = connection.execute(
+        "INSERT INTO writes (root, started_at, staged, state) VALUES (?, ?, ?, 'prepared')",
+        (str(root), stamp(when), mark),
+    ).lastrowid
+    assert number is not None
+    connection.executemany(
+        "INSERT INTO written_files VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (number, f.path, f.mode, f.before, _digest(f.before), f.after, _digest(f.after))
+            for f in files
+        ],
+    )
+    return Write(id=number, root=root, staged=mark, state="prepared", files=tuple(files))
+
+
+def _files(connection: sqlite3.Connection, write: int) -> tuple[WrittenFile, ...]:
+    rows = connection.execute(
+        "SELECT * FROM written_files WHERE write = ? ORDER BY path", (write,)
+    ).fetchall()
+    return tuple(_file(row) for row in rows)
+
+
+def _file(row: sqlite3.Row) -> WrittenFile:
+    for name in ("before", "after"):
+        if _digest(row[name]) != row[f"{name}_sha256"]:
+            raise ValueError(f"the contents of {row['path']} are not those that were stored")
+    return WrittenFile(path=row["path"], mode=row["mode"], before=row["before"], after=row["after"])
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
