@@ -31,7 +31,7 @@ schemas: .venv/installed
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "$(PYTHON) cannot make a .venv; install its venv package, python3-venv on Debian" >&2; exit 3; }
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable .
+	$(PIP) install --editable '.[cuda]'
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python

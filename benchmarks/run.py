@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import databases, probe, scan
+from benchmarks import apply, databases, probe, scan
 from benchmarks.measure import ROUNDS, measure, show
 from policygen import __version__
 from policygen.paths import cache_folder, write_atomically
@@ -34,6 +34,10 @@ def main() -> None:
         print("ratio: policygen's on the same units is to be at most 1.1\n")
         audits = measure(probe.once(tree, Path(folder)), rounds=1, warming=0)
         show("audits, whole process", audits)
+        applies = measure(apply.commands(tree, Path(folder)), apply.ROUNDS)
+        show("ten workloads in three headers, whole process", applies)
+        print(apply.rates(applies))
+        print(apply.share(tree, Path(folder)))
     document = {
         "policygen": __version__,
         "python": platform.python_version(),
@@ -44,6 +48,7 @@ def main() -> None:
         "scan": [asdict(figure) for figure in scans],
         "databases": [asdict(figure) for figure in tops],
         "probe": [asdict(figure) for figure in (*probes, *audits)],
+        "apply": [asdict(figure) for figure in applies],
     }
     path = HERE / "results" / "figures.json"
     write_atomically(path, (json.dumps(document, indent=1) + "\n").encode())

@@ -14,12 +14,15 @@ from policygen.model.base import Document
 from policygen.model.bench import BenchmarkList
 from policygen.model.bench_check import BenchCheck
 from policygen.model.bindings import Binding, Types
+from policygen.model.effect import Effect
 from policygen.model.headers import Headers
 from policygen.model.lint import LintReport
+from policygen.model.plan import Plan
 from policygen.model.reach import Reach
 from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
 from policygen.model.tuning import Scan
+from policygen.model.undo import Undo
 
 DOCUMENTS: tuple[type[Document], ...] = (
     BenchCheck,
@@ -28,12 +31,15 @@ DOCUMENTS: tuple[type[Document], ...] = (
     DbCoverage,
     DbInfo,
     DbTop,
+    Effect,
     Headers,
     LintReport,
     MergeReport,
+    Plan,
     Reach,
     Resolution,
     Scan,
+    Undo,
 )
 FILES: dict[str, type[BaseModel]] = {"binding": Binding, "binding-types": Types}
 """Files that we read: their schemas serve an editor, and whoever writes a binding."""

@@ -18,10 +18,31 @@ MAY_IMPORT = {
     "planning": {"model", "source", "results", "bindings"},
     "proof": {"model", "bindings", "tree"},
     "report": {"model"},
-    "cli": {"model", "tree", "source", "results", "bindings", "planning", "proof", "report"},
+    "edit": {"model"},
+    "cli": {
+        "model",
+        "tree",
+        "source",
+        "results",
+        "bindings",
+        "planning",
+        "proof",
+        "report",
+        "edit",
+    },
 }
 # What every package may use: errors, places, processes, configuration.
-COMMON = {"errors", "paths", "process", "resources", "config", "__version__"}
+COMMON = {
+    "errors",
+    "paths",
+    "process",
+    "resources",
+    "config",
+    "rendering",
+    "store_schema",
+    "textdiff",
+    "__version__",
+}
 # Heavy or peculiar libraries, and the one package that knows each.
 LIVES_IN = {
     "clang": "source",

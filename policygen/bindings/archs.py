@@ -1,5 +1,6 @@
 """`schemas/archs.toml`: shared memory per architecture, and which GPUs are of it."""
 
+import re
 from functools import cache
 
 from pydantic import Field
@@ -38,3 +39,12 @@ def gpu_archs() -> dict[str, str]:
     """Each GPU's architecture; longer names first, as `L40S` holds `L40`."""
     pairs = [(gpu, arch.name) for arch in archs().values() for gpu in arch.gpus]
     return dict(sorted(pairs, key=lambda pair: (-len(pair[0]), pair[0])))
+
+
+def gpu_arch(gpu: str) -> str | None:
+    """The architecture of a GPU as a database names it: `H200 (6144, 132, eccon)`."""
+    name = gpu.partition("(")[0]
+    for known, arch in gpu_archs().items():
+        if re.search(rf"\b{re.escape(known)}\b", name, re.IGNORECASE):
+            return arch
+    return None

@@ -25,11 +25,8 @@ class Recorded:
 
 def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
     """A row's benchmark and workload, `T{ct}` and all, understood by the recorded CCCL version."""
-    match = _VERSION.match(cccl)
-    if match is None:
-        raise InputError(f"{cccl!r} is no CCCL version", "It looks like v3.0.3.")
-    version = match[1]
-    benchmark = _benchmark(name, version)
+    version = version_of(cccl)
+    benchmark = benchmark_of(name, version)
     older = {old: axis for axis, old in benchmark.renamed.items()}
     plain = {axis.partition("{")[0]: value for axis, value in workload.items()}
     values = {older.get(axis, axis): value for axis, value in plain.items()}
@@ -41,9 +38,17 @@ def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
     return Recorded(benchmark, version, values)
 
 
+def version_of(cccl: str) -> str:
+    """`v3.6.0.dev-204-g571f2fc3bc` as 3.6.0."""
+    match = _VERSION.match(cccl)
+    if match is None:
+        raise InputError(f"{cccl!r} is no CCCL version", "It looks like v3.0.3.")
+    return match[1]
+
+
 def today(measured: Recorded, version: str) -> dict[str, str]:
     """The same workload as another version of CUB calls it; one that it cannot mean is an error."""
-    benchmark = _benchmark(measured.benchmark.name, version)
+    benchmark = benchmark_of(measured.benchmark.name, version)
     found = {}
     for axis, value in measured.workload.items():
         if axis not in benchmark.axes:
@@ -51,7 +56,15 @@ def today(measured: Recorded, version: str) -> dict[str, str]:
                 continue  # no key depended on it
             raise InputError(f"{benchmark.name} of CUB {version} has no axis {axis}")
         found[axis] = _renamed(benchmark, axis, value, measured.version, version)
-    return found
+    for axis in (axis for axis in benchmark.axes if axis not in found):
+        values = axis_values(benchmark, axis, version)
+        if len(values) > 1 and axis not in benchmark.ignored:
+            raise InputError(
+                f"{benchmark.name} of CUB {version} has the axis {axis}, and the database has none",
+                f"It is one of {', '.join(values)}.",
+            )
+        found[axis] = values[0]
+    return {axis: found[axis] for axis in benchmark.axes}
 
 
 def _renamed(benchmark: BenchmarkBinding, axis: str, value: str, before: str, after: str) -> str:
@@ -65,7 +78,7 @@ def _renamed(benchmark: BenchmarkBinding, axis: str, value: str, before: str, af
             return name
     older = benchmark.renamed
     for name in known:
-        if name == value or older.get(name) == value:
+        if then.cpp == "void" and value in {name, older.get(name)}:
             return name
     raise InputError(
         f"{axis} of {benchmark.name} has no value {value} in CUB {after}",
@@ -73,7 +86,8 @@ def _renamed(benchmark: BenchmarkBinding, axis: str, value: str, before: str, af
     )
 
 
-def _benchmark(name: str, version: str) -> BenchmarkBinding:
+def benchmark_of(name: str, version: str) -> BenchmarkBinding:
+    """A benchmark as one version of CUB has it."""
     for algorithm in bound(version):
         for benchmark in algorithm.benchmarks:
             if benchmark.name == name:

@@ -30,6 +30,11 @@ def db() -> None:
 
 def inputs(command: Command) -> Command:
     """DB…, `--bench` and `--base`."""
+    return sources(click.argument("files", metavar="DB...", nargs=-1, required=True)(command))
+
+
+def sources(command: Command) -> Command:
+    """`--bench` and `--base`: what else is known of databases."""
     for decorate in (
         click.option(
             "--base",
@@ -44,7 +49,6 @@ def inputs(command: Command) -> Command:
             help="Benchmark sources, a CCCL checkout or a cccl_meta_bench.csv: declared axis values"
             " and search spaces. Repeatable.",
         ),
-        click.argument("files", metavar="DB...", nargs=-1, required=True),
     ):
         command = decorate(command)
     return command
@@ -215,21 +219,16 @@ def _rank(
     confidence: float | None,
 ) -> "DbTop":
     from policygen.cli.inputs import open_inputs
-    from policygen.results.labels import parse_label
     from policygen.results.top import rank
 
-    wanted = {
-        "least_score": least_score,
-        "worst_allowed": worst,
-        "confidence": confidence,
-        "prefer_simple": prefer_simple or None,
-        "without_samples": without_samples or None,
-    }
-    rules = _rules({name: value for name, value in wanted.items() if value is not None})
-    if rules.prefer_simple and current is None:
-        raise InputError("--prefer-simple needs --current", "Give the label of the present values.")
-    if current is not None and parse_label(current) is None:
-        raise InputError(f"--current {current!r} is no variant label", "Such as: ipt_19.tpb_512")
+    rules = chosen_rules(
+        current,
+        least_score=least_score,
+        worst_allowed=worst,
+        confidence=confidence,
+        prefer_simple=prefer_simple or None,
+        without_samples=without_samples or None,
+    )
     with open_inputs(files, benches, base) as given:
         document = rank(
             given.databases,
@@ -286,18 +285,25 @@ def _record(path: Path, document: "DbTop") -> None:
         store.record(rows)
 
 
-def _rules(wanted: dict[str, float | bool]) -> "Rules":
+def chosen_rules(current: str | None, **wanted: float | bool | None) -> "Rules":
     """`[choose]` of `policygen.toml`, changed by the command line."""
     from pydantic import ValidationError
 
     from policygen.config import find_config
     from policygen.model.results import Rules
+    from policygen.results.labels import parse_label
 
     found = find_config(Path.cwd())
     rules = found.settings.choose if found else Rules()
+    given = {name: value for name, value in wanted.items() if value is not None}
     try:
-        return Rules.model_validate({**rules.model_dump(), **wanted})
+        rules = Rules.model_validate({**rules.model_dump(), **given})
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]).replace("_", "-")
         raise InputError(f"--{name}: {first['msg']}") from error
+    if rules.prefer_simple and current is None:
+        raise InputError("--prefer-simple needs --current", "Give the label of the present values.")
+    if current is not None and parse_label(current) is None:
+        raise InputError(f"--current {current!r} is no variant label", "Such as: ipt_19.tpb_512")
+    return rules

@@ -1,32 +1,41 @@
-"""`policygen demo`: the commands a newcomer types first, run for real on an embedded example."""
+"""`policygen demo`: the whole loop on an embedded example, each step a command to repeat."""
 
+import importlib
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from policygen.cli.options import cub_option
-from policygen.report.console import nearby
 
-BENCHMARK = "mini/cub/benchmarks/bench/mini/blur.cu"
-"""Wheels hold no benchmarks; this one is policygen's own."""
+FOLDER = "policygen-demo"
+ARCH = "sm90"
 
 
 @click.command()
 @cub_option
+@click.option("--folder", default=FOLDER, show_default=True, help="Where the demo keeps its files.")
 @click.pass_context
-def demo(context: click.Context, cub: str | None) -> int:
-    """Shows on a real CUB what policygen does: obtains one, reads its tunings and a benchmark."""
+def demo(context: click.Context, cub: str | None, folder: str) -> int:
+    """Shows on a real CUB what policygen does: from a tuning database to a proven change.
+
+    Obtains a CUB when there is none, plans and applies what a made-up database says, proves it,
+    and takes it back: the tree is as it was.
+    """
     commands = context.find_root().command
-    for step, (title, arguments) in enumerate(_steps(cub), start=1):
-        line = " ".join(_quoted(argument) for argument in arguments)
+    for step, (title, arguments) in enumerate(_steps(cub, Path(folder)), start=1):
+        line = shlex.join(arguments)
         click.echo(f"{'' if step == 1 else chr(10)}{step}. {title}\n$ policygen {line}")
-        commands.main(args=arguments, prog_name="policygen", standalone_mode=False)
+        sys.stdout.flush()
+        if status := commands.main(args=arguments, prog_name="policygen", standalone_mode=False):
+            return int(status)
     return 0
 
 
-def _steps(cub: str | None) -> Iterator[tuple[str, list[str]]]:
-    from policygen import resources, tree
+def _steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]:
+    from policygen import tree
     from policygen.tree.manifest import shipped
     from policygen.tree.store import current
 
@@ -40,16 +49,38 @@ def _steps(cub: str | None) -> Iterator[tuple[str, list[str]]]:
         used = tree.find_any(None, Path.cwd())
         if used is None or used.found != "cub_headers":
             tree_option = ["--cub", version]
-    yield "What is tuned, and for which architectures?", ["scan", "-q", *tree_option]
+    database = folder / "run.db"
+    write_database(database)
+    given = ["--db", str(database), "--arch", ARCH, *tree_option]
+    store = ["--store", str(folder / "policygen.db")]
+    plan = folder / "plan.json"
     yield (
-        "One family: values, where they come from, what is switched off and why",
-        ["scan", "-q", "scan", "--arch", "sm100", "-a", "OffsetSize=offset_size::_8", *tree_option],
+        "What was measured, and which variants are worth it?",
+        ["db", "choose", "-q", str(database)],
     )
+    yield "What would change, and why?", ["plan", *given, "-o", str(plan)]
     yield (
-        "What could be tuned: a benchmark's search space",
-        ["bench", nearby(resources.folder("cub_headers") / BENCHMARK)],
+        "Write it: the compiler proves first what it does",
+        ["apply", "--plan", str(plan), *tree_option, *store],
     )
+    yield "Prove it again, workload by workload", ["verify-effect", "-v", *tree_option, *store]
+    yield "Take it back, byte for byte", ["undo", *store]
 
 
-def _quoted(argument: str) -> str:
-    return f"'{argument}'" if any(char in argument for char in " '<>[]|&;(){}*") else argument
+def write_database(path: Path) -> None:
+    """The demo database, made anew: it is a script, so that nobody takes it for measured."""
+    from policygen.errors import InputError
+    from policygen.resources import folder
+
+    root = str(folder("fixtures").parent)
+    sys.path.insert(0, root)
+    try:
+        module = importlib.import_module("fixtures.databases.demo")
+    finally:
+        sys.path.remove(root)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    module.demo_database(path)

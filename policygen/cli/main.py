@@ -13,7 +13,21 @@ import click
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from policygen import __version__
-from policygen.cli import audit, bench, db, db_write, demo, headers, reach, resolve, scan
+from policygen.cli import (
+    apply,
+    audit,
+    bench,
+    db,
+    db_write,
+    demo,
+    effect,
+    headers,
+    plan,
+    reach,
+    resolve,
+    scan,
+    undo,
+)
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
 
@@ -39,6 +53,10 @@ audit.audit.add_command(reach.reach)
 commands.add_command(bench.bench)
 commands.add_command(resolve.resolve)
 commands.add_command(db.db)
+commands.add_command(plan.plan)
+commands.add_command(apply.apply)
+commands.add_command(undo.undo)
+commands.add_command(effect.verify_effect)
 commands.add_command(demo.demo)
 for command in (db_write.merge, db_write.export, db_write.plot):
     db.db.add_command(command)

@@ -37,6 +37,8 @@ class AxisType(Versioned):
     header: str | None = None
     guard: str | None = None
     """The preprocessor condition under which CUB writes about it: `_CCCL_HAS_INT128()`."""
+    twin: str | None = None
+    """The unsigned type that gets an entry of its own, which inherits from this one's."""
 
 
 class DelayConstructor(Record):
@@ -71,6 +73,8 @@ class Types(Record):
     """The versions of CUB whose benchmarks the bindings were compared with."""
     compiled: tuple[str, ...]
     """The versions whose headers they were compiled with: `3.2`."""
+    open_classes: tuple[str, ...] = ()
+    """Enumerations whose `no` stands for every type that is no number of its size."""
     spellings: dict[str, str] = Field(default_factory=dict)
     """A type as headers have it → as the compiler prints it."""
     types: tuple[AxisType, ...]
@@ -110,6 +114,17 @@ class MemberRule(Record):
         return self
 
 
+class ValuesBase(Record):
+    """A template that gives an entry its values: `sm90_tuning_vals<T, 128, 24, 648, 1245>`."""
+
+    name: str
+    args: tuple[str, ...]
+    """`{0}` is the entry's first argument, `{items}` a member's value, `{ns}` and `{l2w}` a
+    delay's."""
+    needs: dict[str, str]
+    """Members with the only value that it can give them; a delay by its type."""
+
+
 class FamilyBinding(Versioned):
     """A family that a site's policies read, and how its entries are keyed and filled."""
 
@@ -121,6 +136,8 @@ class FamilyBinding(Versioned):
     members: dict[str, MemberRule]
     """In the order in which the header's entries have them."""
     layout: Literal["block", "line"] = "block"
+    base: ValuesBase | None = None
+    """What its entries inherit their values from."""
     mark: str = "items"
     """A whole number that the policy scales by a power of two at most: it can carry a mark."""
 

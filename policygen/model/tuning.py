@@ -1,10 +1,14 @@
 """What a tuning header holds: families, entries, members, provenance, policy chains."""
 
+import re
 from typing import Literal
 
 from policygen.model.arch import Arch
 from policygen.model.base import Document, Problem, Record, Span
 from policygen.model.cub import Cub
+
+# "class T", "typename... Ts", "int Size = 4"; not "class" alone
+_DECLARED = re.compile(r".*[\s.>*&](\w+)\s*(?:=.*)?$", re.DOTALL)
 
 Value = bool | int | str
 """A constant where the header's text has one, else the spelling of an enumerator or a type."""
@@ -89,6 +93,12 @@ class Entry(Record):
     """The comment directly above, without a blank line between."""
     guard_span: Span | None = None
     """The `#if` line of the innermost guard."""
+
+    @property
+    def own_parameters(self) -> dict[str, str]:
+        """Its template parameters by name, each as it is declared."""
+        found = ((_DECLARED.match(text), text) for text in self.template_parameters)
+        return {match[1]: text for match, text in found if match}
 
 
 class Family(Record):

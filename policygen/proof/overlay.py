@@ -8,13 +8,18 @@ from policygen.tree.manifest import shipped
 
 
 def overlay(marked: Marked) -> str:
-    """The include folder of a marked header; the same content has the same one."""
-    digest = hashlib.sha256(marked.data).hexdigest()[:32]
+    """The include folder of a marked header."""
+    return overlay_of(marked.header.name, marked.data)
+
+
+def overlay_of(name: str, data: bytes) -> str:
+    """An include folder with one tuning header; the same content has the same one."""
+    digest = hashlib.sha256(data).hexdigest()[:32]
     folder = cache_folder() / "overlay" / digest
-    path = folder / shipped().tree.tunings / marked.header.name
+    path = folder / shipped().tree.tunings / name
     try:
-        if not path.is_file() or path.read_bytes() != marked.data:
-            write_atomically(path, marked.data)
+        if not path.is_file() or path.read_bytes() != data:
+            write_atomically(path, data)
     except OSError as error:
         raise cache_failure(error) from error
     return str(folder)

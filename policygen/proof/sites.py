@@ -84,6 +84,45 @@ def marked_members(algorithms: Sequence[Bound], dialect: Dialect) -> dict[tuple[
     return found
 
 
+def with_new_families(
+    members: Mapping[tuple[str, str], str], header: TuningHeader
+) -> dict[tuple[str, str], str]:
+    """The same for families that no binding knows yet: they are marked as their siblings are."""
+    found = dict(members)
+    for family in header.families:
+        like = _like(family, [name for space, name in members if space == family.namespace])
+        if like is not None:
+            found.setdefault((family.namespace, family.name), members[family.namespace, like])
+    return found
+
+
+def with_new(
+    families: Sequence[BoundFamily], declared: Sequence[Family]
+) -> tuple[BoundFamily, ...]:
+    """The families of a site, and those of its namespace that were made after one of them."""
+    known = {binding.name: (binding, kinds) for binding, kinds in families}
+    found = list(families)
+    for family in declared:
+        like = _like(family, list(known))
+        if like is not None and family.name not in known:
+            binding, kinds = known[like]
+            if len(kinds) == len(family.parameters):
+                found.append((binding.model_copy(update={"name": family.name}), kinds))
+    return tuple(found)
+
+
+def _like(family: Family, names: Sequence[str]) -> str | None:
+    """Of some families the newest earlier one that is called the same but for its arch."""
+    end = family.name.removeprefix(family.arch)
+    earlier = [name for name in names if name.endswith(end) and _arch(name) <= _arch(family.name)]
+    return max(earlier, key=_arch, default=None)
+
+
+def _arch(name: str) -> int:
+    """`sm90_tuning` as 90."""
+    return int(re.sub(r"\D.*", "", name.removeprefix("sm")))
+
+
 def _sites(algorithm: Bound, dialect: Dialect) -> list[Site]:
     """One for each name: of the tree's dialect where the version has it, else of the other."""
     names = dict.fromkeys(site.name for site in algorithm.sites)

@@ -104,8 +104,17 @@ def rank(
                     # Base never differs from itself.
                     variants = [variant for variant in variants if variant.variant != BASE]
                 choice = _choice(case, variants, rules, current) if samples else None
-                workloads.append(_workload(scores, variants[:top], choice))
+                workloads.append(_workload(scores, _shown(variants, top, choice), choice))
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
+
+
+def _shown(
+    variants: list[ScoredVariant], top: int | None, choice: Choice | None
+) -> list[ScoredVariant]:
+    """The best ones, and the one that is chosen wherever it stands."""
+    shown = variants[:top]
+    chosen = choice.variant if choice else None
+    return shown + [v for v in variants[len(shown) :] if v.variant == chosen]
 
 
 def _choice(case: Case, variants: list[ScoredVariant], rules: Rules, current: str | None) -> Choice:
@@ -136,20 +145,21 @@ def _variants(
     """Those that are shown, and as many more as it takes to find one that the rules allow."""
     count = len(scores.index)
     wanted = count if top is None else min(count, max(top, rules.candidates + 1))
-    found = [_variant(scores, position, rules, reader) for position in range(wanted)]
+    found = [scored_variant(scores, position, rules, reader) for position in range(wanted)]
     for position in range(wanted, count if reader else 0):
         allowed = any(v.variant != BASE and refusal(v, rules) is None for v in found)
         if allowed or scores.score[position] < rules.least_score:
             break
         # Samples of one that loses too much somewhere need not be looked at.
         hopeless = scores.minimum[position] < rules.worst_allowed
-        found.append(_variant(scores, position, rules, None if hopeless else reader))
+        found.append(scored_variant(scores, position, rules, None if hopeless else reader))
     return found
 
 
-def _variant(
+def scored_variant(
     scores: Scores, position: int, rules: Rules, reader: SampleReader | None
 ) -> ScoredVariant:
+    """One variant in numbers; with a reader, how sure they are."""
     index = int(scores.index[position])
     name = scores.case.variants[index]
     plain = ScoredVariant(

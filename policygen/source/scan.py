@@ -65,6 +65,11 @@ def _read(path: Path, neighbours: Neighbours, *, cached: bool) -> TuningHeader:
     return header
 
 
+def read_changed(path: Path, data: bytes) -> TuningHeader:
+    """A header of a tree with other content than the file has."""
+    return read_header(path.name, data, _neighbours([path]), str(path))
+
+
 def _neighbours(paths: Sequence[Path]) -> Neighbours:
     """What the headers share: those beside them that hold no tunings of their own."""
     folders = sorted({path.parent for path in paths})

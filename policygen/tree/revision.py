@@ -5,7 +5,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from policygen.errors import InputError, ProcessError
+from policygen.errors import InputError, MissingToolError, ProcessError
 from policygen.model.cub import Cub
 from policygen.paths import cache_failure, cache_folder
 from policygen.process import run
@@ -38,6 +38,17 @@ def open_revision(cub: Cub, revision: str) -> Cub:
         except tarfile.TarError as error:
             raise InputError(f"cannot unpack revision {commit}: {error}") from error
     return open_tree(folder / _inside(root, top), f"revision {revision}")
+
+
+def path_in_repository(path: Path, root: Path) -> str:
+    """How git names a file; where there is no repository, its path from the tree's root."""
+    try:
+        top = Path(
+            run(["git", "-C", str(root), "rev-parse", "--show-toplevel"], install=REMEDY).strip()
+        )
+        return path.resolve().relative_to(top.resolve()).as_posix()
+    except (ProcessError, MissingToolError, ValueError):
+        return path.relative_to(root).as_posix()
 
 
 def _inside(folder: Path, top: Path) -> str:

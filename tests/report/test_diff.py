@@ -113,3 +113,13 @@ def test_bytes_reach_standard_output_as_they_are(monkeypatch, variable, colour):
     written = out.buffer.getvalue()
     assert (b"\x1b[31m-\xe9\r\x1b[0m\n" in written) is colour
     assert (b"\n-\xe9\r\n+\xc3\xa9\r\n" in written) is not colour
+
+
+def test_lines_that_are_frequent_are_paired_too():
+    """difflib alone showed 400 lines of a CUB header for the 8 that differ."""
+    entry = "struct s%d\n{\n  static constexpr int threads = %d;\n  int items = 7;\n};\n\n"
+    before = "".join(entry % (n, 128 * (n % 2)) for n in range(100))
+    after = before.replace(entry % (20, 0), entry % (20, 64) + "// 20\n")
+    after = after.replace(entry % (70, 0), "// 70\n" + entry % (70, 64))
+    rows = unified("x", before.encode(), after.encode()).splitlines()
+    assert len([row for row in rows[3:] if row[0] in "+-"]) == 6

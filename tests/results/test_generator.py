@@ -140,7 +140,7 @@ def test_the_demo_tells_its_story(tmp_path):
         del found["base"]
         best[key_type] = sorted(((score(f), v, min(f.values())) for v, f in found.items()))[::-1]
     clear, close, mixed, none = best.values()
-    assert clear[0][1] == "ipt_19.tpb_512"
+    assert clear[0][1] == "ipt_19.tpb_384"
     assert clear[0][0] > 1.08
     assert clear[0][2] > 1.08
     assert close[0][1] == "ipt_19.tpb_384"

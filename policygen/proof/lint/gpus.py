@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from policygen.bindings.archs import gpu_archs
 from policygen.model.arch import arch_number, parse_arch
 from policygen.model.base import Span
 from policygen.model.tuning import Family
-from policygen.proof.lint.archs import gpu_archs
 from policygen.proof.lint.subject import Remark, Subject
 
 # "scores from B200", "tuned on an H100", "measured with sm_90"

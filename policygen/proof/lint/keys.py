@@ -8,8 +8,6 @@ from policygen.model.tuning import Entry
 # "cuda::std::int8_t", "::cuda::std::plus<>", "std::int8_t"
 _STANDARD = re.compile(r"(?<![\w:])(?:::)?(?:cuda::)?std::")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-# "class T", "typename... Ts", "int Size = 4"; not "class" alone
-_NAMED = re.compile(r".*[\s.>*&](\w+)\s*(?:=.*)?$", re.DOTALL)
 # "sm90_tuning<double, accum_size::_8>"
 _TEMPLATE = re.compile(r"(?:[\w:]*::)?(\w+)\s*(?:<(.*)>)?\s*$", re.DOTALL)
 _OPEN, _CLOSE = "<([{", ">)]}"
@@ -24,8 +22,7 @@ def normal(text: str) -> str:
 
 def parameter_names(entry: Entry) -> tuple[str, ...]:
     """What an entry's own template parameters are called."""
-    found = (_NAMED.match(parameter) for parameter in entry.template_parameters)
-    return tuple(match[1] for match in found if match)
+    return tuple(entry.own_parameters)
 
 
 def key(entry: Entry) -> tuple[str, ...]:

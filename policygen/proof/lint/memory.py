@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from policygen.bindings.archs import archs
 from policygen.model.bindings import FamilyBinding
-from policygen.proof.lint.archs import archs
 from policygen.proof.lint.subject import Remark, Subject
 from policygen.proof.lint.units import role_sizes, scale_items, scale_threads
 from policygen.proof.lint.vector import ITEMS

@@ -1,0 +1,242 @@
+"""`policygen apply`: writes tunings into the headers, and proves what they do."""
+
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from policygen.cli.options import output_options
+from policygen.cli.planning import GIVEN, Work, planning_options
+from policygen.cli.undo import STORE
+from policygen.errors import InputError
+
+if TYPE_CHECKING:
+    from policygen.model.effect import Effect
+    from policygen.model.plan import Plan
+
+
+@click.command()
+@planning_options
+@click.option("--plan", "plan_file", metavar="FILE", help="A plan that `policygen plan -o` kept.")
+@click.option("--diff", "as_diff", is_flag=True, help="Print the change; write nothing.")
+@click.option(
+    "--check", is_flag=True, help="Exit with 1 when something would change; write nothing."
+)
+@click.option("--patch", metavar="FILE", help="Write the change for `git apply`, not to the tree.")
+@click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the change does.")
+@click.option(
+    "--store", default=STORE, show_default=True, metavar="FILE", help="Where applies are recorded."
+)
+@output_options
+def apply(
+    plan_file: str | None,
+    as_diff: bool,
+    check: bool,
+    patch: str | None,
+    no_prove: bool,
+    store: str,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **given: Any,
+) -> int:
+    """Writes tunings from databases, or from a plan, into the headers of a tree.
+
+    The compiler shows first that each workload gets what is written for it, and that nothing else
+    changes on any architecture; else nothing is written. `policygen undo` takes it back.
+    """
+    if as_json and as_diff:
+        raise click.UsageError("give --diff or --json, not both")
+    work = _work(plan_file, given, prove=not no_prove, quiet=quiet)
+    changed = _changed(work)
+    effect = None if no_prove or not changed else _proven(work, changed)
+    dry = as_diff or check or patch is not None
+    if patch is not None:
+        from policygen.cli.planning import write_file
+
+        write_file(Path(patch), _diff(work, changed).encode("utf-8", "surrogateescape"))
+    if changed and not dry:
+        _write(work, changed, Path(store), proved=effect is not None)
+    _report(
+        work, effect, changed, as_json=as_json, as_diff=as_diff, head=not quiet, verbose=verbose
+    )
+    if not (as_json or as_diff or quiet):
+        written = None if dry or not changed else store
+        _ending(changed, written=written, patch=patch, proved=not no_prove)
+    return int(check and bool(changed))
+
+
+def _work(plan_file: str | None, given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
+    from policygen.cli.planning import make_plan, open_tree
+
+    if plan_file is None:
+        return make_plan(given, prove=prove, quiet=quiet)
+    context = click.get_current_context()
+    source = click.core.ParameterSource.DEFAULT
+    others = [n for n in GIVEN if n != "cub" and context.get_parameter_source(n) != source]
+    if others:
+        raise InputError(
+            "--plan says everything: give no --db, --arch and what changes a plan", "Or no --plan."
+        )
+    plan = _read_plan(Path(plan_file))
+    names = tuple(file.path for file in plan.files)
+    found, data, compiler = open_tree(given["cub"], names, quiet=quiet)
+    if found.cub.version != plan.cub.version:
+        raise InputError(
+            f"the plan is for CUB {plan.cub.version}, and the tree is CUB {found.cub.version}",
+            "Make the plan again, or name its tree with --cub.",
+        )
+    return Work(plan.model_copy(update={"cub": found.cub}), found, data, compiler)
+
+
+def _read_plan(path: Path) -> "Plan":
+    from pydantic import ValidationError
+
+    from policygen.model.plan import Plan
+
+    try:
+        return Plan.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"{path} is no plan of this policygen: {place + ': ' if place else ''}{first['msg']}",
+            "Make it with: policygen plan --db DB --arch ARCH -o FILE",
+        ) from error
+
+
+def _changed(work: Work) -> dict[str, bytes]:
+    from policygen.planning.plan import changed_headers
+
+    return changed_headers(work.plan, work.data)
+
+
+def _proven(work: Work, changed: Mapping[str, bytes]) -> "Effect":
+    """The effect of the change on what is selected; another one than planned is an error."""
+    from policygen.errors import EffectError
+    from policygen.planning.judge import judge
+
+    effect = judge(
+        work.plan,
+        work.compiler.compare(changed),
+        lambda point, arch: work.compiler.why_not(changed, point, arch),
+    )
+    if effect.wrong:
+        raise EffectError([f"{one.name}: {one.reason}" for one in effect.wrong])
+    return effect
+
+
+def _diff(work: Work, changed: Mapping[str, bytes]) -> str:
+    from policygen.report.diff import unified
+    from policygen.tree.revision import path_in_repository
+
+    return "".join(
+        unified(
+            path_in_repository(work.tree.paths[name], Path(work.plan.cub.root)),
+            work.data[name],
+            after,
+        )
+        for name, after in sorted(changed.items())
+    )
+
+
+def _write(work: Work, changed: Mapping[str, bytes], store: Path, *, proved: bool) -> None:
+    from policygen.cli.outcomes import keep_choices, tell_outcome
+    from policygen.edit.apply import apply as write
+    from policygen.edit.change import Change
+    from policygen.edit.worktree import uncommitted
+    from policygen.model.plan import Applied
+    from policygen.report.console import nearby
+
+    paths = [work.tree.paths[name] for name in changed]
+    for path in uncommitted(paths):
+        sys.stderr.write(
+            f"policygen: warning: {nearby(path)} has changes that are not committed; they stay\n"
+        )
+    plan = work.plan
+    title = f"{plan.options.arch}: {', '.join(sorted(changed))}"
+    changes = [
+        Change(work.tree.paths[name], work.data[name], after) for name, after in changed.items()
+    ]
+    root, now = Path(plan.cub.root), datetime.now(UTC)
+    choices = keep_choices(plan, store, now)
+    document = Applied(plan=plan, choices=choices).model_dump_json()
+    write(changes, store, root, title, document, now)
+    _read_back(work, changed, store, root)
+    tell_outcome(store, choices, "applied", now)
+    if proved:
+        tell_outcome(store, choices, "verified", now)
+
+
+def _read_back(work: Work, changed: Mapping[str, bytes], store: Path, root: Path) -> None:
+    """What stands in the files now, as `scan` reads it; else everything is put back."""
+    from policygen.edit.undo import undo
+    from policygen.source.files import read_bytes
+    from policygen.source.scan import read_changed
+
+    try:
+        for name, after in changed.items():
+            path = work.tree.paths[name]
+            read_changed(path, _same(path, read_bytes(path), after))
+    except BaseException:
+        undo(store, root, 1, datetime.now(UTC))
+        raise
+
+
+def _same(path: Path, found: bytes, after: bytes) -> bytes:
+    if found != after:
+        raise InputError(f"{path} does not hold what was written", "Something else writes to it.")
+    return found
+
+
+def _report(
+    work: Work,
+    effect: "Effect | None",
+    changed: Mapping[str, bytes],
+    *,
+    as_json: bool,
+    as_diff: bool,
+    head: bool,
+    verbose: bool,
+) -> None:
+    from policygen.report.apply import print_apply
+    from policygen.report.diff import print_diff
+    from policygen.report.plan import print_effect, print_plan
+
+    if as_json:
+        sys.stdout.write(work.plan.to_json() + "\n")
+        return
+    if as_diff:
+        print_diff(_diff(work, changed))
+        return
+    if verbose:
+        print_plan(work.plan, head=head, verbose=True)
+    else:
+        print_apply(work.plan, head=head)
+    if changed:
+        print_diff(_diff(work, changed))
+    if effect is not None:
+        print_effect(effect, head=head, verbose=verbose)
+
+
+def _ending(
+    changed: Mapping[str, bytes], *, written: str | None, patch: str | None, proved: bool
+) -> None:
+    if not changed:
+        click.echo("nothing to write")
+        return
+    names = ", ".join(sorted(changed))
+    if not proved:
+        click.echo("not proved: --no-prove was given")
+    if patch is not None:
+        click.echo(f"written to {patch}; the tree is as it was")
+    elif written is None:
+        click.echo(f"would change: {names}")
+    else:
+        store = "" if written == STORE else f" --store {written}"
+        click.echo(f"written: {names}; to take it back: policygen undo{store}")

@@ -1,0 +1,57 @@
+"""What a change of the headers does to what CUB selects."""
+
+from typing import Literal
+
+from policygen.model.arch import Arch
+from policygen.model.base import Document, Record
+from policygen.model.cub import Cub
+from policygen.model.tuning import Value
+
+Role = Literal["written", "shared", "later"]
+"""Why a workload may change.
+
+`written`: it is one that was tuned. `shared`: the same entry decides it. `later`: it inherits, and
+was allowed to.
+"""
+
+
+class Changed(Record):
+    """A workload that resolves to something else, as it shall."""
+
+    benchmark: str
+    workload: dict[str, str]
+    arch: Arch
+    role: Role
+    before: dict[str, Value]
+    after: dict[str, Value]
+
+
+class Wrong(Record):
+    """A workload that does not resolve to what it shall."""
+
+    benchmark: str
+    workload: dict[str, str]
+    arch: Arch
+    reason: str
+    before: dict[str, Value] | None = None
+    after: dict[str, Value] | None = None
+
+    @property
+    def name(self) -> str:
+        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32 on sm90`."""
+        values = " ".join(f"{axis}={value}" for axis, value in self.workload.items())
+        return f"{self.benchmark} {values} on {self.arch}"
+
+
+class Effect(Document):
+    """What `policygen verify-effect --json` prints."""
+
+    format: Literal["policygen/effect/1"] = "policygen/effect/1"
+    cub: Cub
+    toolchain: str
+    headers: tuple[str, ...]
+    archs: tuple[Arch, ...]
+    compared: int
+    """Workloads times architectures."""
+    changed: tuple[Changed, ...]
+    wrong: tuple[Wrong, ...] = ()

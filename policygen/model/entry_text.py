@@ -1,0 +1,30 @@
+"""What an entry that is to be written shall be, before it is spelled."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Slot = str | None
+"""An argument as the header spells it; none where the entry takes any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an entry gives: values, those of another entry, or none so that CUB falls back."""
+
+    kind: Literal["values", "inherits", "empty"]
+    values: dict[str, str] = field(default_factory=dict)
+    """Member → its value, as C++ spells it without namespaces."""
+    base: str | None = None
+    label: str | None = None
+    """The variant with its scores, as a comment has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntry:
+    """A specialization that the header does not have."""
+
+    key: tuple[Slot, ...]
+    content: Content
+    guard: str | None = None
+    alias: tuple[Slot, ...] | None = None
+    """The key of an entry for the unsigned type, which inherits from this one."""

@@ -1,0 +1,113 @@
+"""What would change in a tree for the results of a database, and why."""
+
+from typing import Literal
+
+from policygen.model.arch import Arch
+from policygen.model.base import Document, Record
+from policygen.model.cub import Cub
+from policygen.model.edit import Edit
+from policygen.model.results import Rules, RunKey
+from policygen.model.tuning import Value
+
+PlanDecision = Literal["update", "add", "fallback", "keep", "reject"]
+"""What happens to a workload.
+
+`update`: its entry gets other values. `add`: it gets an entry. `fallback`: no variant is better
+than base, and it gets what it had. `keep`: its values are these already. `reject`: it stays as it
+is, for the reason that is told.
+"""
+Reach = Literal["only", "later"]
+"""Whether later architectures keep what they had, or get what they inherit."""
+Collisions = Literal["best-worst", "split"]
+Provenance = Literal["scores", "full"]
+
+
+class Target(Record):
+    """The entry that decides a workload."""
+
+    header: str
+    namespace: str
+    family: str
+    args: tuple[str, ...]
+    line: int | None = None
+    """Where it stands now; none for one that is added."""
+
+
+class Action(RunKey):
+    """One workload of a database."""
+
+    benchmark: str
+    workload: dict[str, str]
+    decision: PlanDecision
+    reason: str
+    variant: str | None = None
+    scores: tuple[float, ...] | None = None
+    """Score, minimum, mean and maximum."""
+    target: Target | None = None
+    before: dict[str, Value] | None = None
+    after: dict[str, Value] | None = None
+    databases: tuple[str, ...] = ()
+
+
+class Reached(Record):
+    """A workload that the change reaches, and that was not measured on that architecture."""
+
+    benchmark: str
+    workload: dict[str, str]
+    arch: Arch
+    kept: bool
+    """Whether an entry of its own keeps what it had."""
+
+
+class PlannedEdit(Edit):
+    """A splice, and the file that it is made in, below the folder of tuning headers."""
+
+    path: str
+
+
+class PlannedFile(Record):
+    """A header that would change."""
+
+    path: str
+    edits: int
+    before: str
+    """SHA-256 of what the plan was made for."""
+    after: str
+
+
+class Options(Record):
+    """How the plan was made."""
+
+    arch: Arch
+    reach: Reach = "only"
+    collisions: Collisions = "best-worst"
+    narrow: bool = False
+    force: bool = False
+    """The GPU was not asked to fit the architecture."""
+    provenance: Provenance = "scores"
+    rules: Rules = Rules()
+
+
+class Plan(Document):
+    """What `policygen plan --json` prints, and what `policygen apply --plan` takes."""
+
+    format: Literal["policygen/plan/1"] = "policygen/plan/1"
+    cub: Cub
+    toolchain: str
+    options: Options
+    actions: tuple[Action, ...]
+    files: tuple[PlannedFile, ...]
+    edits: tuple[PlannedEdit, ...] = ()
+    policies: tuple[str, ...] = ()
+    """Links added to policy chains."""
+    reached: tuple[Reached, ...] = ()
+    """Workloads of this and of later architectures that the change reaches besides."""
+    remarks: tuple[str, ...] = ()
+
+
+class Applied(Record):
+    """What the journal keeps of an apply."""
+
+    plan: Plan
+    choices: tuple[int, ...] = ()
+    """Their numbers in the store, for what becomes of them."""

@@ -1,0 +1,129 @@
+"""Measured workloads with what the compiler tells of them, grouped by the entry that decides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from policygen.bindings.expected import expected_values
+from policygen.bindings.variant import member_values
+from policygen.model.bindings import FamilyBinding, Site
+from policygen.model.facts import Told
+from policygen.model.labels import label_parts
+from policygen.model.plan import Action, Target
+from policygen.model.results import Choice
+from policygen.model.tuning import Entry, Family, Value
+from policygen.planning.keys import EntryKey, general_key
+from policygen.planning.measured import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The family that an architecture's policy reads, or is to read, for a site."""
+
+    site: Site
+    binding: FamilyBinding
+    family: Family
+    """In the header; for a new architecture the one that it is made after."""
+    name: str
+    """`sm120_tuning`."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the header does not have it yet."""
+        return self.name != self.family.name
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What is the same for all entries of the family."""
+        return self.family.header, self.family.namespace, self.name
+
+
+SpotLike = TypeVar("SpotLike", bound="Spot")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a workload's values would be written."""
+
+    told: Told
+    to: Destination
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """The workload's key, as the compiler prints it."""
+        return self.told.leads[self.to.family.name].args
+
+    @property
+    def entry(self) -> Entry | None:
+        """The entry that has the key now; none in a family that is new."""
+        lead = self.told.leads[self.to.family.name].entry
+        if lead is None or self.to.is_new or lead[1].kind == "primary":
+            return None
+        return lead[1]
+
+    @property
+    def key(self) -> EntryKey:
+        """Under which an entry would be added."""
+        return general_key(self.to.family, self.args)
+
+    @property
+    def header(self) -> str:
+        """Where it would be written."""
+        return self.to.family.header
+
+    @property
+    def place(self) -> object:
+        """What is the same for all workloads of one entry."""
+        entry = self.entry
+        return *self.to.place, entry.span if entry else self.key.slots
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Spot):
+    """One measured workload and where its result would be written."""
+
+    measurement: Measurement
+
+    @property
+    def choice(self) -> Choice:
+        """What the rules say of its variants."""
+        return self.measurement.choice
+
+    def target(self, named: EntryKey | None = None) -> Target:
+        """The entry that decides it, now or afterwards; one that names its type where there is."""
+        entry = None if named else self.entry
+        slots = (named or self.key).slots if entry is None else entry.args
+        return Target(
+            header=self.to.family.header,
+            namespace=self.to.family.namespace,
+            family=self.to.name,
+            args=tuple(slot or "·" for slot in slots),
+            line=entry.line if entry else None,
+        )
+
+    def rejected(self, reason: str) -> Action:
+        """It stays as it is."""
+        return self.measurement.rejected(reason, self.target(), self.told.values)
+
+    def members(self, label: str) -> dict[str, str]:
+        """The values of an entry for one of the variants."""
+        parameters = dict(part for part in label_parts(label) if part)
+        then = self.measurement.recorded.benchmark
+        return member_values(self.to.binding, then, parameters, self.told.sizes)
+
+    def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
+        """What its policy shows when it takes these values."""
+        return expected_values(self.to.site, self.to.binding, members, self.told.sizes)
+
+    def has(self, members: Mapping[str, str]) -> bool:
+        """Whether its policy shows these values now."""
+        wanted = self.expected(members)
+        return all(self.told.values.get(name) == value for name, value in wanted.items())
+
+
+def by_entry(cases: Sequence[SpotLike]) -> list[list[SpotLike]]:
+    """Workloads that one entry decides, in the order of their first."""
+    groups: dict[object, list[SpotLike]] = {}
+    for case in cases:
+        groups.setdefault(case.place, []).append(case)
+    return list(groups.values())

@@ -1,0 +1,62 @@
+"""The family in which results for an architecture are written."""
+
+from collections.abc import Mapping
+
+from policygen.bindings.archs import archs
+from policygen.bindings.load import Bound, bound
+from policygen.errors import InputError
+from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
+from policygen.model.cub import Cub
+from policygen.model.tuning import Family, TuningHeader
+from policygen.planning.cases import Destination
+
+
+def destination(
+    benchmark: BenchmarkBinding, cub: Cub, headers: Mapping[str, TuningHeader], arch: str
+) -> Destination:
+    """The architecture's family for a benchmark, or the one that a new family is made after."""
+    algorithm, site = site_of(benchmark, cub.version)
+    header = headers.get(site.header)
+    if header is None:
+        raise InputError(f"the tree has no {site.header}")
+    known = _families(algorithm, site, header)
+    number = arch_number(arch)
+    earlier = [pair for pair in known if arch_number(pair[1].arch) <= number]
+    if not earlier:
+        raise InputError(
+            f"{site.header} has no family of tunings for {arch} or an earlier architecture"
+        )
+    binding, family = max(earlier, key=lambda pair: arch_number(pair[1].arch))
+    return Destination(site, binding, family, f"{arch}{family.name.removeprefix(family.arch)}")
+
+
+def site_of(benchmark: BenchmarkBinding, version: str) -> tuple[Bound, Site]:
+    """Where CUB decides a benchmark's workloads, in the specialization dialect."""
+    for algorithm in bound(version):
+        if benchmark in algorithm.benchmarks:
+            site = algorithm.site(benchmark.site, "specializations")
+            if site is not None:
+                return algorithm, site
+    raise InputError(f"{benchmark.name} has no family of tunings in CUB {version}")
+
+
+def next_arch(arch: str) -> str | None:
+    """The architecture that comes after one: its policy must keep what it had."""
+    later = [name for name in archs() if arch_number(name) > arch_number(arch)]
+    return min(later, key=arch_number, default=None)
+
+
+def _families(
+    algorithm: Bound, site: Site, header: TuningHeader
+) -> list[tuple[FamilyBinding, Family]]:
+    declared = {
+        family.name: family
+        for family in header.families
+        if family.namespace == f"cub::{site.namespace}"
+    }
+    return [
+        (binding, declared[binding.name])
+        for binding in algorithm.families
+        if binding.site == site.name and binding.name in declared
+    ]

@@ -1,0 +1,113 @@
+"""Whether a change has the effect that its plan says, and no other."""
+
+from collections.abc import Callable, Mapping
+
+from policygen.model.arch import arch_number
+from policygen.model.changes import changes
+from policygen.model.effect import Changed, Effect, Role, Wrong
+from policygen.model.facts import Change, Compared
+from policygen.model.plan import Action, Plan
+from policygen.model.tuning import Value, spell
+from policygen.planning.measured import Point
+
+WRITTEN = ("update", "add")
+WhyNot = Callable[[Point, str], str]
+Place = tuple[Point, str]
+
+
+def judge(plan: Plan, compared: Compared, why_not: WhyNot) -> Effect:
+    """Every workload that was written gets its values; every other one has what it had."""
+    arch = plan.options.arch
+    written = {point_of(a): a for a in plan.actions if a.decision in WRITTEN}
+    allowed = _allowed(plan)
+    found = {(_point(change), change.arch): change for change in compared.changes}
+    changed: list[Changed] = []
+    wrong: list[Wrong] = []
+    for point, action in written.items():
+        change = found.pop((point, arch), None)
+        after = change.after if change else action.before or {}
+        if differing := differs(after, action.after or {}):
+            reason = f"it gets {differing}: {why_not(point, arch)}"
+            wrong.append(_wrong(point, arch, reason, action.before, after))
+        elif change:
+            changed.append(_changed(change, "written"))
+    for place, change in found.items():
+        role = allowed.get(place)
+        if role is None:
+            wrong.append(_wrong(*place, _unplanned(change, arch), change.before, change.after))
+        else:
+            changed.append(_changed(change, role))
+    return Effect(
+        cub=plan.cub,
+        toolchain=plan.toolchain,
+        headers=tuple(file.path for file in plan.files),
+        archs=compared.archs,
+        compared=compared.workloads,
+        changed=tuple(changed),
+        wrong=tuple(wrong),
+    )
+
+
+def differs(after: Mapping[str, Value], wanted: Mapping[str, Value]) -> str:
+    """The values that are not those that were wanted, in words; nothing when all are."""
+    rows = [
+        f"{name} {spell(after[name]) if name in after else 'nothing'} and not {spell(value)}"
+        for name, value in wanted.items()
+        if after.get(name) != value
+    ]
+    return ", ".join(rows)
+
+
+def point_of(action: Action) -> Point:
+    """The workload of an action."""
+    return action.benchmark, tuple(action.workload.items())
+
+
+def _allowed(plan: Plan) -> dict[Place, Role]:
+    arch = plan.options.arch
+    return {
+        ((one.benchmark, tuple(one.workload.items())), one.arch): (
+            "shared" if one.arch == arch else "later"
+        )
+        for one in plan.reached
+        if not one.kept
+    }
+
+
+def _unplanned(change: Change, arch: str) -> str:
+    pairs = ", ".join(changes(change.before, change.after))
+    if arch_number(change.arch) < arch_number(arch):
+        return f"an earlier architecture changes: {pairs}"
+    return f"it was not to change, and does: {pairs}"
+
+
+def _point(change: Change) -> Point:
+    return change.benchmark, change.workload
+
+
+def _changed(change: Change, role: Role) -> Changed:
+    return Changed(
+        benchmark=change.benchmark,
+        workload=dict(change.workload),
+        arch=change.arch,
+        role=role,
+        before=dict(change.before),
+        after=dict(change.after),
+    )
+
+
+def _wrong(
+    point: Point,
+    arch: str,
+    reason: str,
+    before: Mapping[str, Value] | None,
+    after: Mapping[str, Value],
+) -> Wrong:
+    return Wrong(
+        benchmark=point[0],
+        workload=dict(point[1]),
+        arch=arch,
+        reason=reason,
+        before=dict(before) if before else None,
+        after=dict(after),
+    )

@@ -1,0 +1,67 @@
+"""Entries that keep for later architectures what a change of an earlier one would take."""
+
+from collections.abc import Mapping, Sequence
+
+from policygen.bindings.expected import kept_members
+from policygen.bindings.recorded import benchmark_of
+from policygen.errors import InputError
+from policygen.model.arch import arch_number
+from policygen.model.cub import Cub
+from policygen.model.entry_text import Content
+from policygen.model.facts import Change
+from policygen.model.tuning import TuningHeader
+from policygen.planning.cases import Spot, by_entry
+from policygen.planning.decide import Write
+from policygen.planning.destination import destination
+from policygen.planning.keys import too_general
+from policygen.planning.oracle import Oracle
+
+INHERIT = "Let later architectures inherit: --reach later"
+
+
+def keep_later(
+    changes: Sequence[Change],
+    cub: Cub,
+    headers: Mapping[str, TuningHeader],
+    arch: str,
+    oracle: Oracle,
+) -> list[Write]:
+    """One entry in a later family for each key that would change; it has the values of before."""
+    writes: list[Write] = []
+    later = sorted({c.arch for c in changes if arch_number(c.arch) > arch_number(arch)})
+    for other in sorted(later, key=arch_number):
+        found = [change for change in changes if change.arch == other]
+        told = oracle.tell([(c.benchmark, c.workload) for c in found], other)
+        spots = []
+        for change in found:
+            benchmark = benchmark_of(change.benchmark, cub.version)
+            to = destination(benchmark, cub, headers, other)
+            if to.is_new or arch_number(to.family.arch) <= arch_number(arch):
+                raise InputError(
+                    f"{change.name} on {other} would change, and no family of {other} can keep it",
+                    INHERIT,
+                )
+            spots.append(Spot(told[change.benchmark, change.workload], to))
+        writes += [_kept(group, other) for group in by_entry(spots)]
+    return writes
+
+
+def _kept(spots: Sequence[Spot], arch: str) -> Write:
+    first = spots[0]
+    members = [kept_members(s.to.site, s.to.binding, s.told.values, s.told.sizes) for s in spots]
+    values = members[0]
+    if values is None or any(other != values for other in members):
+        raise InputError(
+            f"{first.header}: one entry cannot keep for {arch} what its workloads had",
+            INHERIT,
+        )
+    entry = first.entry
+    key = None if entry else first.key
+    if key and (parameter := too_general(first.to.family, key)):
+        raise InputError(
+            f"{first.header}: an entry that keeps for {arch} what its workloads had, for"
+            f" {parameter} no, would take every other type of this size, too",
+            INHERIT,
+        )
+    content = Content("values", values)
+    return Write(tuple(spots), content, entry, key, f"{arch} keeps what it had")

@@ -1,0 +1,202 @@
+"""Results of databases as workloads of a tree: what was measured, in the tree's words."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from policygen.bindings.archs import gpu_arch
+from policygen.bindings.recorded import Recorded, benchmark_of, recorded, today
+from policygen.errors import InputError
+from policygen.model.bindings import BenchmarkBinding
+from policygen.model.plan import Action, Target
+from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
+from policygen.model.tuning import Value
+
+Point = tuple[str, tuple[tuple[str, str], ...]]
+"""A benchmark and a point of its compile-time axes."""
+Refused = tuple[ScoredWorkload, Action]
+"""A workload that cannot be planned with, and what becomes of it."""
+# v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1, 13.0.88
+_RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)(?:[-.](dev|rc)(\d*))?(?:-(\d+)-g)?")
+_STAGES = {"dev": 0, "rc": 1, None: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One workload of a database that the tree has."""
+
+    scored: ScoredWorkload
+    recorded: Recorded
+    benchmark: BenchmarkBinding
+    """As the tree's version has it."""
+    workload: dict[str, str]
+
+    @property
+    def point(self) -> Point:
+        """What it is a measurement of."""
+        return self.benchmark.name, tuple(self.workload.items())
+
+    @property
+    def name(self) -> str:
+        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
+        return " ".join([self.benchmark.name, *(f"{a}={v}" for a, v in self.workload.items())])
+
+    @property
+    def choice(self) -> Choice:
+        """What the rules say of its variants."""
+        choice = self.scored.choice
+        assert choice is not None
+        return choice
+
+    @property
+    def chosen(self) -> ScoredVariant | None:
+        """The scores of the variant that is chosen; none where base is kept."""
+        return self.variant(self.choice.variant)
+
+    def variant(self, label: str | None) -> ScoredVariant | None:
+        """The scores of one of its variants."""
+        return next((v for v in self.scored.variants if v.variant == label), None)
+
+    def rejected(
+        self,
+        reason: str,
+        target: Target | None = None,
+        before: Mapping[str, Value] | None = None,
+    ) -> Action:
+        """What becomes of it when it cannot be used."""
+        return _rejected(self.scored, self.workload, reason, self.chosen, target, before)
+
+
+def measurements(
+    scored: Sequence[ScoredWorkload], version: str, arch: str, *, force: bool
+) -> tuple[list[Measurement], list[Refused]]:
+    """What can be planned with, and what cannot; a GPU of another architecture is an error."""
+    if not force:
+        _check_gpus(scored, arch)
+    found: dict[Point, Measurement] = {}
+    refused: list[Refused] = []
+    for one in sorted(scored, key=lambda one: _worth(one, arch), reverse=True):
+        if reason := _useless(one, arch, force=force):
+            refused.append((one, rejected(one, reason)))
+            continue
+        try:
+            measurement = _measurement(one, version)
+        except InputError as error:
+            refused.append((one, rejected(one, in_line(error))))
+            continue
+        better = found.setdefault(measurement.point, measurement)
+        if better is not measurement:
+            reason = f"measured again {_how(better.scored, one)}: that counts"
+            refused.append((one, measurement.rejected(reason)))
+    order = {id(one): position for position, one in enumerate(scored)}
+    return sorted(found.values(), key=lambda m: order[id(m.scored)]), refused
+
+
+def rejected(scored: ScoredWorkload, reason: str) -> Action:
+    """A workload that the tree does not have, in the database's words."""
+    workload = {axis.partition("{")[0]: value for axis, value in scored.workload.items()}
+    label = scored.choice.variant if scored.choice else None
+    variant = next((v for v in scored.variants if v.variant == label), None)
+    return _rejected(scored, workload, reason, variant, None, None)
+
+
+def _rejected(
+    scored: ScoredWorkload,
+    workload: dict[str, str],
+    reason: str,
+    variant: ScoredVariant | None,
+    target: Target | None,
+    before: Mapping[str, Value] | None,
+) -> Action:
+    return Action(
+        **_origin(scored),
+        workload=workload,
+        decision="reject",
+        reason=reason,
+        variant=variant.variant if variant else None,
+        scores=numbers(variant) if variant else None,
+        target=target,
+        before=None if before is None else dict(before),
+    )
+
+
+def action(measurement: Measurement, **more: object) -> Action:
+    """What becomes of a measured workload."""
+    return Action.model_validate(
+        {**_origin(measurement.scored), "workload": measurement.workload, **more}
+    )
+
+
+def _origin(scored: ScoredWorkload) -> dict[str, object]:
+    return {
+        "benchmark": scored.algorithm,
+        "gpu": scored.gpu,
+        "ctk": scored.ctk,
+        "cccl": scored.cccl,
+        "databases": scored.databases,
+    }
+
+
+def numbers(variant: ScoredVariant) -> tuple[float, ...]:
+    """Score, minimum, mean and maximum, in the order in which CUB's comments have them."""
+    return variant.score, variant.min, variant.mean, variant.max
+
+
+def in_line(error: InputError) -> str:
+    """An error as a reason: its remedy behind it, on the same line."""
+    return str(error).replace("\n  ", ". ")
+
+
+def gpu_name(gpu: str) -> str:
+    """`H200 (6144, 132, eccon)` without its numbers."""
+    return gpu.partition("(")[0].strip()
+
+
+def _measurement(scored: ScoredWorkload, version: str) -> Measurement:
+    then = recorded(scored.algorithm, scored.workload, scored.cccl)
+    benchmark = benchmark_of(scored.algorithm, version)
+    return Measurement(scored, then, benchmark, today(then, version))
+
+
+def _check_gpus(scored: Sequence[ScoredWorkload], arch: str) -> None:
+    gpus = {one.gpu: gpu_arch(one.gpu) for one in scored}
+    if gpus and arch not in gpus.values():
+        told = ", ".join(f"{gpu_name(g)} ({of or 'not known'})" for g, of in sorted(gpus.items()))
+        raise InputError(
+            f"the results are from {told}, and --arch is {arch}",
+            "Name the architecture that was measured, or say --force.",
+        )
+
+
+def _useless(scored: ScoredWorkload, arch: str, *, force: bool) -> str | None:
+    """Why results say nothing, whatever they are."""
+    if scored.choice is None:
+        return "no variant was chosen: its samples were not looked at"
+    measured = gpu_arch(scored.gpu)
+    if not force and measured != arch:
+        return f"measured on {gpu_name(scored.gpu)}, which is {measured or 'not known'}"
+    return None
+
+
+def _worth(scored: ScoredWorkload, arch: str) -> tuple[object, ...]:
+    """A GPU that fits counts more than one that is forced; then newer versions count more."""
+    fits = gpu_arch(scored.gpu) == arch
+    return fits, _age(scored.cccl), _age(scored.ctk), scored.gpu
+
+
+def _age(version: str) -> tuple[object, ...]:
+    """A release comes after what led to it, and commits after a release come after that."""
+    match = _RELEASE.match(version)
+    if match is None:
+        return (), 0, 0, 0
+    digits, stage, number, commits = match.groups()
+    parts = tuple(int(part) for part in digits.split("."))
+    return parts, _STAGES[stage], int(number or 0), int(commits or 0)
+
+
+def _how(counts: ScoredWorkload, other: ScoredWorkload) -> str:
+    """What is different about the results that count."""
+    runs = [(one.gpu, one.ctk, one.cccl) for one in (counts, other)]
+    if runs[0] == runs[1]:
+        return f"in {counts.database}"
+    return f"with {counts.cccl}, CUDA {counts.ctk}, {gpu_name(counts.gpu)}"

@@ -1,0 +1,329 @@
+"""From results to a plan: decide, write, and ask whether the writing has the effect."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from policygen.errors import InputError, PolicygenError, Problems
+from policygen.model.arch import arch_number
+from policygen.model.changes import changes as told_changes
+from policygen.model.cub import Cub
+from policygen.model.facts import Change, Compared
+from policygen.model.plan import Action, Options, Plan, PlannedEdit, PlannedFile, Reached
+from policygen.model.results import ScoredWorkload
+from policygen.model.tuning import TuningHeader
+from policygen.planning.cases import Case, by_entry
+from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
+from policygen.planning.destination import destination, next_arch
+from policygen.planning.edits import HeaderEdits, by_header, header_edits
+from policygen.planning.judge import WRITTEN, differs, point_of
+from policygen.planning.later import INHERIT, keep_later
+from policygen.planning.measured import Measurement, Point, Refused, in_line, measurements
+from policygen.planning.oracle import Oracle
+from policygen.source.splice import splice
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """A tree: what its headers hold, and their bytes."""
+
+    cub: Cub
+    headers: Mapping[str, TuningHeader]
+    data: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Headers as they would be."""
+
+    edits: Mapping[str, HeaderEdits]
+    after: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """What a plan is made from."""
+
+    sources: Sources
+    options: Options
+    oracle: Oracle
+    together: ChooseTogether
+    prove: bool = True
+    """Whether to ask what the change does, and to leave out what has no effect."""
+
+    def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
+        """The actions for all workloads, and the edits that they come to."""
+        cub, options = self.sources.cub, self.options
+        if cub.dialect == "selectors":
+            raise InputError(
+                f"CUB {cub.version} chooses tunings by policy selectors, which cannot be"
+                " written yet",
+                "Trees up to 3.2 have specializations that CUB selects.",
+            )
+        known, refused = measurements(scored, cub.version, options.arch, force=options.force)
+        cases, actions = self._cases(known)
+        outcome, draft, reached = self._effective(cases)
+        return Plan(
+            cub=cub,
+            toolchain=self.oracle.toolchain,
+            options=options,
+            actions=tuple(_in_order(scored, known, [*outcome.actions, *actions], refused)),
+            files=_files(self.sources, draft),
+            edits=_edits(draft),
+            policies=tuple(p for edits in draft.edits.values() for p in edits.policies),
+            reached=tuple(reached),
+            remarks=tuple(remarks),
+        )
+
+    def _cases(self, known: Sequence[Measurement]) -> tuple[list[Case], list[Action]]:
+        """Each measurement with the family it would be written in; the rest with the reason."""
+        found, actions = [], []
+        for one in known:
+            if not one.benchmark.writable:
+                actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
+                continue
+            try:
+                to = destination(
+                    one.benchmark, self.sources.cub, self.sources.headers, self.options.arch
+                )
+                found.append((one, to))
+            except InputError as error:
+                actions.append(one.rejected(in_line(error)))
+        told = self.oracle.tell([one.point for one, _ in found], self.options.arch)
+        cases = []
+        for one, to in found:
+            if one.point not in told:
+                actions.append(one.rejected("the compiler refuses its header"))
+                continue
+            case = Case(told=told[one.point], to=to, measurement=one)
+            try:
+                case.target()
+                cases.append(case)
+            except InputError as error:
+                actions.append(one.rejected(in_line(error), before=case.told.values))
+        return cases, actions
+
+    def _effective(self, cases: Sequence[Case]) -> tuple[Outcome, Draft, list[Reached]]:
+        """Decides again without what turns out to have no effect, until all has."""
+        dead: dict[Point, str] = {}
+        while True:
+            outcome = self._decided(cases, dead)
+            try:
+                draft = self._draft(outcome.writes)
+            except _NotWritableError as error:
+                dead |= error.reasons
+                continue
+            if not self.prove:
+                return outcome, draft, []
+            compared = self._compare(draft)
+            lost = self._lost(outcome, draft, compared) or self._harmed(cases, outcome, compared)
+            if not lost:
+                return self._kept(outcome, draft, compared)
+            dead |= lost
+
+    def _decided(self, cases: Sequence[Case], dead: Mapping[Point, str]) -> Outcome:
+        outcome = Outcome()
+        live = []
+        for case in cases:
+            if reason := dead.get(case.measurement.point):
+                outcome.actions.append(case.rejected(reason))
+            else:
+                live.append(case)
+        for group in by_entry(live):
+            outcome.add(decide(group, self.options, self.together))
+        return outcome
+
+    def _draft(self, writes: Sequence[Write]) -> Draft:
+        edits, after = {}, {}
+        for name, group in by_header(writes).items():
+            try:
+                found, data = self._header(name, group)
+            except InputError as error:
+                raise _NotWritableError(self._culprits(name, group, error)) from error
+            if found.edits:
+                edits[name], after[name] = found, data
+        return Draft(edits, after)
+
+    def _header(self, name: str, writes: Sequence[Write]) -> tuple[HeaderEdits, bytes]:
+        header, data = self.sources.headers[name], self.sources.data[name]
+        arch = self.options.arch
+        keep = next_arch(arch) if self.options.reach == "only" else None
+        found = header_edits(header, data, writes, arch, keep)
+        return found, splice(name, data, found.edits)
+
+    def _culprits(
+        self, name: str, writes: Sequence[Write], error: InputError
+    ) -> list[tuple[Write, InputError]]:
+        """The writes that fail alone; all where it is none of them that does."""
+        found = []
+        for write in writes:
+            try:
+                self._header(name, [write])
+            except InputError as own:
+                found.append((write, own))
+        return found or [(write, error) for write in writes]
+
+    def _compare(self, draft: Draft) -> Compared:
+        return self.oracle.compare(draft.after) if draft.after else Compared((), 0, ())
+
+    def _lost(self, outcome: Outcome, draft: Draft, compared: Compared) -> dict[Point, str]:
+        """Workloads that do not get what was written for them, and why."""
+        arch = self.options.arch
+        changes = {(c.benchmark, c.workload): c for c in compared.changes if c.arch == arch}
+        lost: dict[Point, str] = {}
+        for action in outcome.actions:
+            if action.decision not in WRITTEN:
+                continue
+            point = point_of(action)
+            change = changes.get(point)
+            after = change.after if change else action.before or {}
+            if differs(after, action.after or {}):
+                why = self.oracle.why_not(draft.after, point, arch)
+                lost[point] = f"would be unreachable: {why}"
+        return lost
+
+    def _harmed(
+        self, cases: Sequence[Case], outcome: Outcome, compared: Compared
+    ) -> dict[Point, str]:
+        """Workloads whose entry would take others that are to stay as they are."""
+        written = {point_of(action) for action in outcome.actions if action.decision in WRITTEN}
+        stays = {c.measurement.point: c for c in cases if c.measurement.point not in written}
+        harmed: dict[Point, str] = {}
+        for change in compared.changes:
+            point = change.benchmark, change.workload
+            if change.arch != self.options.arch or point not in stays:
+                continue
+            case = stays[point]
+            header = [w for w in outcome.writes if w.spots[0].header == case.header]
+            takers = [write for write in header if write.takes(case)] or header
+            others = _points(takers) - {point} or _points(header) - {point} or {point}
+            pairs = ", ".join(told_changes(change.before, change.after))
+            harmed |= dict.fromkeys(others, f"would change {change.name}, which stays: {pairs}")
+        return harmed
+
+    def _kept(
+        self, outcome: Outcome, draft: Draft, compared: Compared
+    ) -> tuple[Outcome, Draft, list[Reached]]:
+        """What the change reaches besides, and entries that keep it for later architectures."""
+        arch = self.options.arch
+        written = {point_of(action) for action in outcome.actions if action.decision in WRITTEN}
+        shared = [
+            c
+            for c in compared.changes
+            if c.arch == arch and (c.benchmark, c.workload) not in written
+        ]
+        later = _later(compared, arch)
+        kept = bool(later) and self.options.reach == "only"
+        if kept:
+            sources = self.sources
+            pins = keep_later(later, sources.cub, sources.headers, arch, self.oracle)
+            outcome = replace(outcome, writes=[*outcome.writes, *pins])
+            draft = self._pinned(outcome)
+        reached = [_reached(c, kept=False) for c in shared]
+        return outcome, draft, reached + [_reached(c, kept=kept) for c in later]
+
+    def _pinned(self, outcome: Outcome) -> Draft:
+        """The headers with entries that keep what later architectures had, when those do so."""
+        try:
+            draft = self._draft(outcome.writes)
+        except _NotWritableError as error:
+            raise InputError(str(error), INHERIT) from error
+        if left := _later(self._compare(draft), self.options.arch):
+            change = left[0]
+            pairs = ", ".join(told_changes(change.before, change.after))
+            raise InputError(
+                f"{change.name} on {change.arch} would change in spite of the entries that are to"
+                f" keep what later architectures have: {pairs}",
+                INHERIT,
+            )
+        return draft
+
+
+class _NotWritableError(Exception):
+    """Entries that their header has no place for."""
+
+    def __init__(self, writes: Sequence[tuple[Write, InputError]]) -> None:
+        super().__init__(writes[0][1].message)
+        self.reasons = {
+            point: in_line(error) for write, error in writes for point in _points([write])
+        }
+
+
+def _points(writes: Sequence[Write]) -> set[Point]:
+    """The measured workloads that entries are written for."""
+    spots = [spot for write in writes for spot in write.spots]
+    return {spot.measurement.point for spot in spots if isinstance(spot, Case)}
+
+
+def _later(compared: Compared, arch: str) -> list[Change]:
+    return [c for c in compared.changes if arch_number(c.arch) > arch_number(arch)]
+
+
+def _in_order(
+    scored: Sequence[ScoredWorkload],
+    known: Sequence[Measurement],
+    actions: Sequence[Action],
+    refused: Sequence[Refused],
+) -> list[Action]:
+    """In the order of the databases, whatever the tree calls a workload."""
+    order = {id(one): position for position, one in enumerate(scored)}
+    of_point = {one.point: order[id(one.scored)] for one in known}
+    placed = [(of_point[point_of(action)], action) for action in actions]
+    placed += [(order[id(one)], action) for one, action in refused]
+    return [action for _, action in sorted(placed, key=lambda pair: pair[0])]
+
+
+def _reached(change: Change, *, kept: bool) -> Reached:
+    return Reached(
+        benchmark=change.benchmark, workload=dict(change.workload), arch=change.arch, kept=kept
+    )
+
+
+def _files(sources: Sources, draft: Draft) -> tuple[PlannedFile, ...]:
+    return tuple(
+        PlannedFile(
+            path=name,
+            edits=len(draft.edits[name].edits),
+            before=hashlib.sha256(sources.data[name]).hexdigest(),
+            after=hashlib.sha256(data).hexdigest(),
+        )
+        for name, data in sorted(draft.after.items())
+    )
+
+
+def _edits(draft: Draft) -> tuple[PlannedEdit, ...]:
+    return tuple(
+        PlannedEdit(path=name, **edit.model_dump())
+        for name, found in sorted(draft.edits.items())
+        for edit in found.edits
+    )
+
+
+def changed_headers(plan: Plan, data: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The headers after a plan; refused where the tree is not the one that it was made for."""
+    found: dict[str, bytes] = {}
+    errors: list[PolicygenError] = []
+    for file in plan.files:
+        try:
+            found[file.path] = _changed(plan, file, data.get(file.path))
+        except PolicygenError as error:
+            errors.append(error)
+    if len(errors) > 1:
+        raise Problems(errors)
+    if errors:
+        raise errors[0]
+    return found
+
+
+def _changed(plan: Plan, file: PlannedFile, before: bytes | None) -> bytes:
+    if before is None:
+        raise InputError(f"the tree has no {file.path}, which the plan changes")
+    if hashlib.sha256(before).hexdigest() != file.before:
+        raise InputError(f"{file.path} is not what the plan was made for", "Make the plan again.")
+    after = splice(file.path, before, [edit for edit in plan.edits if edit.path == file.path])
+    if hashlib.sha256(after).hexdigest() != file.after:
+        raise InputError(
+            f"{file.path}: the plan's edits do not give the file that it promises",
+            "The plan was changed; make it again.",
+        )
+    return after

@@ -1,0 +1,201 @@
+"""What planning asks of the compiler: one workload's key, and what a change does to all of them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from policygen.errors import EffectError, InputError, Problems
+from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding
+from policygen.model.cub import Cub
+from policygen.model.facts import Change, Compared, Lead, Told
+from policygen.model.marks import Marked
+from policygen.model.tuning import TuningHeader
+from policygen.proof.causes import Seen, explain
+from policygen.proof.compile import Progress
+from policygen.proof.overlay import overlay_of
+from policygen.proof.probe import Answered, Asked, Tree, ask, shown, values
+from policygen.proof.reach import describe
+from policygen.proof.resolve import used_families
+from policygen.proof.sites import Place, places, with_new
+from policygen.proof.toolchain import Toolchain
+from policygen.proof.unit import Workload
+
+ALL = re.compile("")
+Point = tuple[str, tuple[tuple[str, str], ...]]
+Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
+"""Marked copies of headers, by name; the caller knows how to read them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What all workloads of a site showed on an architecture."""
+
+    copy: Marked
+    seen: Seen
+    passed_by: dict[Point, int]
+    """The entry that a workload's key leads to, and that is not selected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Answers about one tree, as it is or with some of its headers changed."""
+
+    cub: Cub
+    headers: Mapping[str, TuningHeader]
+    data: Mapping[str, bytes]
+    nvcc: Toolchain
+    mark: Mark
+    progress: Progress | None = None
+    replaced: Mapping[str, bytes] = field(default_factory=dict)
+    """Headers that are asked about with other content than the tree has."""
+    sights: dict[tuple[str, str, bytes, str], Sight] = field(default_factory=dict)
+    """What was looked at before."""
+
+    @property
+    def toolchain(self) -> str:
+        """The compiler in words."""
+        return f"nvcc {self.nvcc.version}"
+
+    def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Told]:
+        """What is selected for workloads on an architecture, and where their keys lead."""
+        asked = self._asked(points)
+        names = {place.site.header for place in asked}
+        marked = self.mark({name: self.data[name] for name in sorted(names)})
+        questions = [Asked(p.site, p.points, (arch,), p.families) for p in asked]
+        told = self._ask(questions, self.includes(), marked)
+        if told.errors:
+            raise Problems(told.errors)
+        return {
+            point_of(point): _told(place, point, arch, told, marked[place.site.header])
+            for place in asked
+            for point in place.points
+        }
+
+    def compare(self, changed: Mapping[str, bytes]) -> Compared:
+        """All workloads of these headers, before and after, on every arch that has a policy."""
+        after = self.mark(changed)
+        asked = [self._question(place, after) for place in self._all(changed)]
+        with ThreadPoolExecutor(2) as pool:
+            trees = (self.includes(), self.includes(changed))
+            old, new = pool.map(lambda includes: self._ask(asked, includes, {}), trees)
+        if old.errors:
+            raise Problems(old.errors)
+        if new.errors:
+            raise EffectError([f"it does not compile: {error}" for error in new.errors])
+        changes = []
+        for place in asked:
+            for point in place.points:
+                for arch in place.archs:
+                    rows = old.of(point, arch), new.of(point, arch)
+                    was, now = (values(place.site, row or ()) for row in rows)
+                    if was != now:
+                        changes.append(Change(*point_of(point), arch, was, now))
+        archs = tuple(sorted({a for place in asked for a in place.archs}, key=arch_number))
+        compared = sum(len(place.points) * len(place.archs) for place in asked)
+        return Compared(archs, compared, tuple(changes))
+
+    def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
+        """Why a workload does not get what its entry in a changed header says."""
+        asked = self._asked([point])
+        if not asked:
+            return "no benchmark of the tree has this workload"
+        place = asked[0]
+        name = place.site.header
+        key = (place.site.name, name, changed.get(name, self.data[name]), arch)
+        if key not in self.sights:
+            self.sights[key] = self._look(place, changed, arch)
+        sight = self.sights[key]
+        mine = sight.passed_by.get(point)
+        if mine is None:
+            return "the compiler takes other values"
+        family, entry = sight.copy.entries[mine]
+        return explain(sight.copy.header, family, entry, mine, sight.seen).reason
+
+    def _look(self, place: Place, changed: Mapping[str, bytes], arch: str) -> "Sight":
+        """Asks for all workloads of a site: what a policy wants shows in those that it takes."""
+        name, namespace = place.site.header, f"cub::{place.site.namespace}"
+        copy = self.mark({name: changed.get(name, self.data[name])})[name]
+        (everything,) = (p for p in self._all([name]) if p.site == place.site)
+        declared = [f for f in copy.header.families if f.namespace == namespace]
+        families = with_new(everything.families, declared)
+        question = Asked(place.site, everything.points, (arch,), families, values=False)
+        told = self._ask([question], self.includes(changed), {name: copy})
+        if told.errors:
+            raise Problems(told.errors)
+        read = used_families(copy.header.chains, place.site.namespace, arch)
+        sight = Sight(copy, Seen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)}), {})
+        for point in everything.points:
+            row = told.of(point, arch, marked=True)
+            assert row is not None
+            found = shown(families, point, row, copy)
+            for family, key in found.keys.items():
+                if family in read:
+                    sight.seen.note(family, key, found.entry, describe(point))
+                    if key.entry not in {-1, found.entry}:
+                        sight.passed_by[point_of(point)] = key.entry
+        return sight
+
+    def includes(self, changed: Mapping[str, bytes] | None = None) -> tuple[str, ...]:
+        """The tree's include folders, before them those of changed headers."""
+        own = self.cub.includes or (self.cub.root,)
+        overlays = {**self.replaced, **(changed or {})}
+        return (*(overlay_of(name, data) for name, data in sorted(overlays.items())), *own)
+
+    def _ask(
+        self, asked: Sequence[Asked], includes: tuple[str, ...], marked: Mapping[str, Marked]
+    ) -> Answered:
+        return ask(
+            asked, Tree(self.cub.version, includes, marked), self.nvcc, progress=self.progress
+        )
+
+    def _question(self, place: Place, after: Mapping[str, Marked]) -> Asked:
+        """A site's workloads on each arch that has a policy of its own there, now or then.
+
+        All others get what the next older one gets: nothing else tells them apart.
+        """
+        name = place.site.header
+        archs = {
+            policy.arch
+            for header in (self.headers[name], after[name].header)
+            for chain in header.chains
+            if chain.namespace == f"cub::{place.site.namespace}"
+            for policy in chain.policies
+        }
+        return Asked(place.site, place.points, tuple(sorted(archs, key=arch_number)))
+
+    def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Place, ...]:
+        headers = list(self.headers.values())
+        return places(self.cub, headers, ALL, {}, frozenset(names))
+
+    def _asked(self, points: Sequence[Point]) -> tuple[Place, ...]:
+        """The places of some workloads, with these alone."""
+        if not points:
+            return ()
+        wanted = set(points)
+        found = places(self.cub, list(self.headers.values()), ALL, {})
+        kept = [
+            replace(place, points=tuple(p for p in place.points if point_of(p) in wanted))
+            for place in found
+        ]
+        return tuple(place for place in kept if place.points)
+
+
+def _told(place: Place, point: Workload, arch: str, answered: Answered, copy: Marked) -> Told:
+    row, marks = answered.of(point, arch), answered.of(point, arch, marked=True)
+    if row is None or marks is None:
+        raise InputError(f"the compiler says nothing about {describe(point)}")
+    found = shown(place.families, point, marks, copy)
+    leads = {
+        name: Lead(key.args, copy.entries[key.entry] if key.entry >= 0 else None)
+        for name, key in found.keys.items()
+    }
+    entry = None if found.entry is None else copy.entries[found.entry]
+    return Told(values(place.site, row), entry, leads, found.sizes)
+
+
+def point_of(workload: Workload) -> Point:
+    """A workload as planning names it."""
+    assert isinstance(workload.call, BenchmarkBinding)
+    return workload.call.name, tuple(workload.values.items())

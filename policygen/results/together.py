@@ -1,0 +1,124 @@
+"""One variant for several workloads that share an entry: the best in its worst case."""
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+
+from policygen.errors import InputError
+from policygen.model.results import Measured, Rules, ScoredVariant
+from policygen.results.case import Case
+from policygen.results.choose import refusal
+from policygen.results.confidence import SampleReader
+from policygen.results.declared import DeclaredAxes
+from policygen.results.decoder import Decoder
+from policygen.results.labels import BASE, parse_label
+from policygen.results.score import Scores, score_case
+from policygen.results.top import Warnings, open_cases, scored_variant
+
+Parameters = frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What serves all of them; no variant where none does, and why."""
+
+    variants: tuple[ScoredVariant, ...]
+    """In the order of the workloads."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    positions: tuple[int, ...]
+    worst: float
+    best: float
+
+
+def choose_together(
+    paths: Sequence[Path],
+    wanted: Sequence[Measured],
+    rules: Rules,
+    declared: DeclaredAxes | None = None,
+) -> Together:
+    """Of the variants measured for each workload, the one whose lowest score is highest.
+
+    The rules must allow it for at least one of them, and no other one may get slower.
+    """
+    warnings = Warnings()  # the ranking told them
+    with Decoder() as decoder, open_cases(paths, warnings, _only(wanted)) as cases:
+        decoder.start()
+        own = [_case(cases, workload) for workload in wanted]
+        if lost := [table for case in own for table in case.without_base]:
+            return Together((), f"base was not measured in {', '.join(dict.fromkeys(lost))}")
+        scores = [score_case(case, declared or {}) for case in own]
+        readers = [SampleReader(case, decoder, warnings.add) for case in own]
+        places = [_places(one) for one in scores]
+        common = set(places[0]).intersection(*places[1:])
+        if not common:
+            return Together((), "no variant was measured for all of them")
+        candidates = _candidates(scores, places, common, rules)
+        if not candidates:
+            return Together((), "each variant that was measured for all of them is worse for one")
+        for candidate in candidates:
+            if candidate.best < rules.least_score:
+                continue  # samples would not help
+            found = tuple(
+                scored_variant(one, position, rules, reader)
+                for one, position, reader in zip(scores, candidate.positions, readers, strict=True)
+            )
+            if any(refusal(variant, rules) is None for variant in found):
+                reason = f"its lowest score over {len(wanted)} workloads is {candidate.worst:.6f}"
+                return Together(found, reason)
+    return Together((), "the rules allow no variant that was measured for all of them")
+
+
+def _only(wanted: Sequence[Measured]) -> re.Pattern[str]:
+    """The algorithms that are needed: a database may hold a hundred others."""
+    names = dict.fromkeys(re.escape(one.algorithm) for one in wanted)
+    return re.compile(f"(?:{'|'.join(names)})$")
+
+
+def _case(cases: Sequence[Case], wanted: Measured) -> Case:
+    for case in cases:
+        if (
+            case.algorithm == wanted.algorithm
+            and dict(case.workload) == wanted.workload
+            and (case.key.gpu, case.key.ctk, case.key.cccl) == (wanted.gpu, wanted.ctk, wanted.cccl)
+            and case.files == wanted.databases
+        ):
+            return case
+    raise InputError(
+        f"{wanted.database}: {wanted.algorithm} does not have what was ranked a moment ago",
+        "Plan when nothing writes to the database.",
+    )
+
+
+def _candidates(
+    scores: Sequence[Scores],
+    places: Sequence[Mapping[Parameters, int]],
+    common: Set[Parameters],
+    rules: Rules,
+) -> list[_Candidate]:
+    """Variants that no workload loses with, the best first."""
+    found = []
+    for parameters in common:
+        positions = tuple(place[parameters] for place in places)
+        pairs = list(zip(scores, positions, strict=True))
+        own = [float(one.score[at]) for one, at in pairs]
+        least = min(float(one.minimum[at]) for one, at in pairs)
+        if min(own) >= 1 - rules.noise and least >= rules.worst_allowed:
+            found.append((sorted(parameters), _Candidate(positions, min(own), max(own))))
+    found.sort(key=lambda pair: (-pair[1].worst, pair[0]))
+    return [candidate for _, candidate in found]
+
+
+def _places(scores: Scores) -> Mapping[Parameters, int]:
+    """Each complete variant's place, by its parameters: benchmarks may order them otherwise."""
+    found = {}
+    for position, index in enumerate(scores.index):
+        label = scores.case.variants[int(index)]
+        values = None if label == BASE else parse_label(label)
+        if values:
+            found[frozenset(values.items())] = position
+    return found

@@ -1,0 +1,92 @@
+"""Whether what was measured as base is what the tree selects now."""
+
+from policygen.errors import InputError
+from policygen.model.facts import Told
+from policygen.planning.bases import base_remarks
+from tests.planning.pretend import SUM_INT, SUMS, planner, summed, sums, want
+
+LABEL = "ipt_20.tpb_256.ipv_2"
+I32, C64, F32 = summed("I32"), summed("C64"), summed("F32")
+
+
+class Then:
+    """A tree of another version: what its base was."""
+
+    def __init__(self, values):
+        self.values, self.asked = values, []
+
+    def tell(self, points, arch):
+        self.asked.append((tuple(points), arch))
+        return {p: Told(self.values[p], None, {}, {}) for p in points if p in self.values}
+
+
+def made(*wanted, version="3.0.0"):
+    oracle = sums(SUMS + SUM_INT, types=("I32", "F32", "C64"))
+    return planner(oracle).plan([want(point, label, version=version) for point, label in wanted])
+
+
+def test_a_version_that_is_not_at_hand_is_told():
+    assert base_remarks(made((I32, LABEL)), "3.0.1", {}) == [
+        "measured on CCCL 3.0.0, and the tree is CUB 3.0.1: whether base is the same was not"
+        " asked; --measured-on TREE compares"
+    ]
+
+
+def test_the_same_version_needs_no_remark():
+    assert base_remarks(made((I32, LABEL), version="3.0.1"), "3.0.1", {}) == []
+
+
+def test_another_base_is_told_for_each_workload_with_one_question():
+    plan = made((I32, LABEL), (F32, None))
+    then = Then({I32: {"items": 12, "threads": 512}, F32: dict(plan.actions[1].before)})
+    assert base_remarks(plan, "3.0.1", {"3.0.0": then}) == [
+        "cub.bench.reduce.sum T=I32 OffsetT=I32: base was measured with other values"
+        " (3.0.0: items 12, here 16)"
+    ]
+    assert then.asked == [((I32, F32), "sm100")]
+
+
+def test_values_that_only_one_version_has_are_not_compared():
+    assert base_remarks(made((I32, None)), "3.0.1", {"3.0.0": Then({I32: {"more": 1}})}) == []
+
+
+def test_workloads_that_the_measured_tree_does_not_tell_of_are_counted():
+    found = base_remarks(made((I32, None), (F32, None)), "3.0.1", {"3.0.0": Then({I32: {}})})
+    assert found == ["whether base is the same as in CUB 3.0.0 is not known for 1 of 2 workloads"]
+
+
+def test_a_type_is_asked_for_by_its_name_of_then():
+    """complex<float> was C64 in CUB 3.0, and is C32 in 3.2."""
+    plan = made((C64, LABEL), version="3.0.0").model_copy(update={"remarks": ()})
+    asked = summed("C32")
+    then = Then({asked: {"items": 1}})
+    action = plan.actions[0].model_copy(update={"cccl": "v3.2.0"})
+    found = base_remarks(plan.model_copy(update={"actions": (action,)}), "3.0.1", {"3.2.0": then})
+    assert then.asked == [((asked,), "sm100")]
+    assert [remark.startswith("cub.bench.reduce.sum T=C64") for remark in found] == [True]
+
+
+def test_a_workload_that_the_measured_version_had_not_is_not_known():
+    plan = made((I32, LABEL))
+    action = plan.actions[0].model_copy(update={"benchmark": "cub.bench.new"})
+    then = Then({})
+    found = base_remarks(plan.model_copy(update={"actions": (action,)}), "3.0.1", {"3.0.0": then})
+    assert found == ["whether base is the same as in CUB 3.0.0 is not known for 1 of 1 workloads"]
+
+
+def test_a_measured_tree_that_cannot_be_compiled_is_told():
+    then = Then({})
+
+    def tell(points, arch):
+        raise InputError("nvcc refuses it", "Install another.")
+
+    then.tell = tell
+    assert base_remarks(made((I32, None)), "3.0.1", {"3.0.0": then}) == [
+        "whether base is the same as in CUB 3.0.0 could not be asked: nvcc refuses it"
+    ]
+
+
+def test_what_was_rejected_unseen_is_not_compared():
+    plan = made((I32, LABEL))
+    odd = plan.actions[0].model_copy(update={"before": None, "cccl": "tip of main"})
+    assert base_remarks(plan.model_copy(update={"actions": (odd,)}), "3.0.1", {}) == []

@@ -1,0 +1,91 @@
+"""What entries hold, where a family has a manner of its own."""
+
+import pytest
+
+from policygen.model.entry_text import Content
+from policygen.model.facts import Lead, Told
+from policygen.planning.cases import Case
+from policygen.planning.content import kept_content, values_content
+from policygen.planning.destination import destination
+from policygen.planning.measured import measurements
+from policygen.source.header import read_header
+from tests.planning.pretend import CUB, SUM_MIN, SUMS, source, summed, want
+from tests.planning.wanted import GPUS, benchmark, scored
+
+SCAN = """
+template <class T, int threads, int items, int ns, int l2w> struct sm90_tuning_vals {};
+template <class AccumT, primitive_op Op, primitive_accum A, accum_size S> struct sm90_tuning;
+"""
+
+
+def case(header, namespace, text, found, args, arch, entry=None):
+    """A case in the newest family of a small header."""
+    tree = {header: read_header(header, source(namespace, text))}
+    (known,), _ = measurements([found], CUB.version, arch, force=True)
+    to = destination(known.benchmark, CUB, tree, arch)
+    if entry is not None:
+        entry = to.family, to.family.entries[entry]
+    told = Told({}, None, {to.family.name: Lead(args, entry)}, {})
+    return Case(told=told, to=to, measurement=known)
+
+
+@pytest.mark.parametrize(
+    ("delay", "load", "kind"),
+    [
+        ("fixed_delay_constructor_t<168, 1140>", "BLOCK_LOAD_WARP_TRANSPOSE", "inherits"),
+        ("no_delay_constructor_t<1140>", "BLOCK_LOAD_WARP_TRANSPOSE", "values"),
+        ("fixed_delay_constructor_t<168, 1140>", "BLOCK_LOAD_DIRECT", "values"),
+    ],
+)
+def test_values_are_inherited_from_what_the_family_has_for_them_where_that_gives_them(
+    delay, load, kind
+):
+    point = {"T": "I32", "OffsetT": "I32"}
+    found = scored(benchmark("3.0.1", "scan.exclusive.sum"), point, None, "3.0.1", GPUS["sm90"])
+    one = case("tuning_scan.cuh", "scan", SCAN, found, ("int", "yes", "yes", "_4"), "sm90")
+    members = {
+        "threads": "192",
+        "items": "22",
+        "delay_constructor": delay,
+        "load_algorithm": load,
+        "store_algorithm": load.replace("LOAD", "STORE"),
+    }
+    base = "sm90_tuning_vals<{0}, 192, 22, 168, 1140>" if kind == "inherits" else None
+    assert values_content(one, members, "label") == Content(kind, members, base, "label")
+
+
+def reduce(text, arch="sm100", entry=None):
+    args = ("float", "unsigned int", "plus", "_4", "_4")
+    found = want(summed("F32"), None)
+    return case("tuning_reduce.cuh", "reduce", text + SUM_MIN, found, args, arch, entry)
+
+
+def test_a_new_family_falls_back_by_itself_where_the_one_before_only_declares_itself():
+    assert kept_content(reduce(SUMS, "sm103")) == Content("empty")
+
+
+def test_a_new_family_inherits_from_one_that_has_a_body():
+    text = SUMS.replace(";", " {};")
+    base = "sm100_tuning<{0}, {1}, {2}, {3}, {4}>"
+    assert kept_content(reduce(text, "sm103")) == Content("inherits", base=base)
+
+
+def test_an_entry_without_values_stays_without_values():
+    assert kept_content(reduce(SUMS.replace(";", " {};"))) == Content("empty")
+
+
+NESTED = """
+template <class T, class OffsetT>
+struct sm100_tuning<pair<T, T>, OffsetT, op_type::plus, offset_size::_4, accum_size::_4>
+    : sm90_tuning<T, OffsetT>
+{};
+"""
+
+
+def test_what_is_inherited_by_more_than_the_arguments_is_written_out():
+    one = reduce(SUMS + NESTED, entry=1)
+    values = {"items": 7, "threads": 64, "items_per_vec_load": 1}
+    told = Told(values, None, one.told.leads, {"AccumT": 4})
+    kept = kept_content(Case(told=told, to=one.to, measurement=one.measurement))
+    members = {"items": "7", "threads": "64", "items_per_vec_load": "1"}
+    assert kept == Content("values", members)

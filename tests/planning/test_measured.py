@@ -1,0 +1,214 @@
+"""Which results can be planned with."""
+
+import pytest
+
+from policygen.errors import InputError
+from policygen.planning.measured import measurements
+from tests.planning.pretend import BY_KEY, SUM, summed, want
+from tests.planning.wanted import GPUS
+
+I32 = summed("I32")
+LABEL = "ipt_20.tpb_256.ipv_2"
+H200, B200 = GPUS["sm90"], GPUS["sm100"]
+H100, GB200 = "NVIDIA H100 80GB HBM3 (5120, 132, eccon)", "GB200 (8192, 148, eccon)"
+ODD = "Pretend GPU 1 (5120, 80, eccon)"
+
+
+def result(point=I32, label=LABEL, **more):
+    workload = more.pop("workload", None)
+    found = want(point, label).model_copy(update=more)
+    return found.model_copy(update={"workload": workload}) if workload else found
+
+
+def asked(results, arch="sm90", *, force=False, version="3.0.1"):
+    """What is kept, by GPU and version, and the reasons of the rest in the order of the results."""
+    known, refused = measurements(results, version, arch, force=force)
+    order = [id(one) for one in results]
+    told = {order.index(id(one)): action.reason for one, action in refused}
+    return [order.index(id(one.scored)) for one in known], told
+
+
+def reason(result, version="3.0.1"):
+    """Why one result is refused."""
+    kept, told = asked([result], "sm100", version=version)
+    assert kept == []
+    return told[0]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "arch"), [(H200, "sm90"), (H100, "sm90"), (B200, "sm100"), (GB200, "sm100")]
+)
+def test_a_gpu_that_fits_the_architecture_counts(gpu, arch):
+    assert asked([result(gpu=gpu)], arch) == ([0], {})
+
+
+@pytest.mark.parametrize(
+    ("gpus", "told"),
+    [
+        ([H200], "H200 (sm90)"),
+        ([ODD], "Pretend GPU 1 (not known)"),
+        ([ODD, H200], "H200 (sm90), Pretend GPU 1 (not known)"),
+    ],
+)
+def test_results_of_other_architectures_alone_are_an_error(gpus, told):
+    with pytest.raises(InputError) as caught:
+        asked([result(gpu=gpu) for gpu in gpus], "sm100")
+    assert str(caught.value) == (
+        f"the results are from {told}, and --arch is sm100\n"
+        "  Name the architecture that was measured, or say --force."
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "reason"),
+    [
+        (H200, "measured on H200, which is sm90"),
+        (ODD, "measured on Pretend GPU 1, which is not known"),
+    ],
+)
+def test_beside_a_gpu_that_fits_the_others_are_rejected(gpu, reason):
+    assert asked([result(gpu=gpu), result(gpu=B200)], "sm100") == ([1], {0: reason})
+
+
+def test_force_takes_any_gpu():
+    assert asked([result(gpu=ODD)], "sm100", force=True) == ([0], {})
+
+
+def test_what_is_forced_does_not_count_more_than_a_gpu_that_fits():
+    results = [result(gpu=H200, cccl="v3.2.0"), result(gpu=B200, cccl="v3.0.0")]
+    why = "measured again with v3.0.0, CUDA 13.0.88, B200: that counts"
+    assert asked(results, "sm100", force=True) == ([1], {0: why})
+
+
+def test_no_results_are_no_error():
+    assert asked([]) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ({"cccl": "v3.0.1"}, {"cccl": "v3.0.3"}),
+        ({"cccl": "v3.0.3"}, {"cccl": "v3.0.10"}),
+        ({"cccl": "v3.0.3-rc1"}, {"cccl": "v3.0.3"}),
+        ({"cccl": "v3.0.3-rc1"}, {"cccl": "v3.0.3-rc2"}),
+        ({"cccl": "v3.0.3.dev-204-g571f2fc3bc"}, {"cccl": "v3.0.3-rc1"}),
+        ({"cccl": "v3.0.3.dev-9-g571f2fc3bc"}, {"cccl": "v3.0.3.dev-204-g171f2fc3bc"}),
+        ({"cccl": "v3.0.3"}, {"cccl": "v3.0.3-2-g171f2fc3bc"}),
+        ({"ctk": "12.9.41"}, {"ctk": "13.0.88"}),
+        ({"cccl": "v3.0.1", "ctk": "13.0"}, {"cccl": "v3.0.2", "ctk": "12.9"}),
+        ({"ctk": "?"}, {"ctk": "12.9"}),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_of_two_measurements_the_newer_one_counts(older, newer, first):
+    results = [result(**{"ctk": "13.0", **x}) for x in (older, newer)]
+    counts = results[1]
+    why = f"measured again with {counts.cccl}, CUDA {counts.ctk}, B200: that counts"
+    order = results if first else results[::-1]
+    assert asked(order, "sm100") == ([order.index(counts)], {1 - order.index(counts): why})
+
+
+def test_of_two_like_measurements_the_first_counts_and_its_database_is_named():
+    results = [result(databases=("one.db", "two.db")), result(databases=("more.db",))]
+    why = "measured again in one.db + two.db: that counts"
+    assert asked(results, "sm100") == ([0], {1: why})
+
+
+@pytest.mark.parametrize(
+    ("workload", "told"),
+    [
+        (
+            {"T{ct}": "I32", "Else{ct}": "1"},
+            "cub.bench.reduce.sum of CUB 3.0.1 has no axis Else. Its compile-time axes: T, OffsetT",
+        ),
+        (
+            {"T{ct}": "I32"},
+            "cub.bench.reduce.sum of CUB 3.0.1 has the axis OffsetT, and the database has none."
+            " It is one of I32, I64.",
+        ),
+        (
+            {},
+            "cub.bench.reduce.sum of CUB 3.0.1 has the axis T, and the database has none."
+            " It is one of I8, I16, I32, I64, I128, F32, F64, C64.",
+        ),
+        (
+            {"T{ct}": "Q7", "OffsetT{ct}": "I32"},
+            "no type is called 'Q7' in CUB 3.0.1",
+        ),
+        (
+            {"T{ct}": "U8", "OffsetT{ct}": "I32"},
+            "T of cub.bench.reduce.sum has no value U8 in CUB 3.0.1."
+            " It has: I8, I16, I32, I64, I128, F32, F64, C64",
+        ),
+    ],
+)
+def test_a_workload_that_the_tree_does_not_have_is_rejected(workload, told):
+    scored = want(I32, LABEL).model_copy(update={"workload": workload})
+    assert reason(scored) == told
+
+
+def test_a_benchmark_that_is_not_bound_is_rejected():
+    assert reason(result(algorithm="cub.bench.sleep")) == (
+        "cub.bench.sleep is not bound for CUB 3.0.1"
+    )
+
+
+def test_what_is_no_version_is_rejected():
+    told = "'tip of main' is no CCCL version. It looks like v3.0.3."
+    assert reason(result(cccl="tip of main")) == told
+
+
+def test_results_without_a_choice_are_rejected():
+    assert reason(result(choice=None)) == ("no variant was chosen: its samples were not looked at")
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "workload"),
+    [("v3.0.1", "3.2.0", ("C64", "C32")), ("v3.2.0", "3.0.1", ("C32", "C64"))],
+)
+def test_a_type_has_its_name_of_the_tree(then, now, workload):
+    before, after = workload
+    scored = result(cccl=then, workload={"T{ct}": before, "OffsetT{ct}": "I32"})
+    (known,), refused = measurements([scored], now, "sm100", force=False)
+    assert (known.workload, refused) == ({"T": after, "OffsetT": "I32"}, [])
+    assert known.name == f"cub.bench.reduce.sum T={after} OffsetT=I32"
+    assert known.point == (SUM, (("T", after), ("OffsetT", "I32")))
+
+
+def test_another_type_of_the_same_name_is_not_taken_for_it():
+    """C64 is complex<double> since CUB 3.2, and was complex<float> before."""
+    scored = result(cccl="v3.2.0", workload={"T{ct}": "C64", "OffsetT{ct}": "I32"})
+    assert reason(scored).startswith("T of cub.bench.reduce.sum has no value C64 in CUB 3.0.1")
+
+
+def test_an_axis_with_one_value_need_not_be_in_the_database():
+    workload = {"KeyT{ct}": "I8", "ValueT{ct}": "F32"}
+    (known,), _ = measurements(
+        [result(algorithm=BY_KEY, workload=workload)], "3.0.1", "sm100", force=False
+    )
+    assert known.workload == {"KeyT": "I8", "ValueT": "F32", "OffsetT": "I32"}
+
+
+def test_a_rejected_workload_tells_its_variant_in_plain_names():
+    scored = result(gpu=H200)
+    _, refused = measurements([scored, result(gpu=B200)], "3.0.1", "sm100", force=False)
+    ((one, action),) = refused
+    assert one is scored
+    assert action.model_dump(exclude_none=True) == {
+        "benchmark": SUM,
+        "workload": {"T": "I32", "OffsetT": "I32"},
+        "gpu": H200,
+        "ctk": "13.0.88",
+        "cccl": "v3.0.1",
+        "decision": "reject",
+        "reason": "measured on H200, which is sm90",
+        "variant": LABEL,
+        "scores": (1.2, 1.0, 1.1, 1.3),
+        "databases": ("made-up.db",),
+    }
+
+
+def test_a_rejected_workload_without_a_variant_has_no_scores():
+    base = result(label=None, gpu=H200)
+    _, refused = measurements([base, result(gpu=B200)], "3.0.1", "sm100", force=False)
+    assert (refused[0][1].variant, refused[0][1].scores) == (None, None)

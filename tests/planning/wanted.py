@@ -1,0 +1,130 @@
+"""Results as databases would give them, made up: which variant is chosen for which workload."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from policygen import tree
+from policygen.bindings.load import bound
+from policygen.cli.asking import read_tree
+from policygen.cli.planning import compiler_for
+from policygen.model.bindings import BenchmarkBinding
+from policygen.model.plan import Options, Plan
+from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
+from policygen.planning.cases import Case
+from policygen.planning.judge import judge
+from policygen.planning.plan import Planner, Sources, changed_headers
+from policygen.proof.probe import workloads
+from policygen.results.together import Together
+from policygen.source.files import read_bytes
+
+GPUS = {"sm90": "H200 (6144, 132, eccon)", "sm100": "B200 (8192, 148, eccon)"}
+
+
+def label(benchmark: BenchmarkBinding, seed: str) -> str:
+    """A variant out of a benchmark's search space."""
+    rng = random.Random(seed)
+    parts = []
+    for name, space in benchmark.parameters.items():
+        start, end, step = (int(part) for part in space.split(":"))
+        parts.append(f"{name}_{rng.randrange(start, end + 1, step)}")
+    return ".".join(parts)
+
+
+def scored(
+    benchmark: BenchmarkBinding,
+    workload: dict[str, str],
+    variant: str | None,
+    version: str,
+    gpu: str = GPUS["sm90"],
+) -> ScoredWorkload:
+    """A workload for which a variant is chosen, or base."""
+    found = ScoredVariant(variant=variant or "base", score=1.2, min=1.0, mean=1.1, max=1.3)
+    choice = Choice(
+        decision="use" if variant else "keep base",
+        variant=variant,
+        score=1.2 if variant else None,
+        reason="best score: 1.200000" if variant else "no variant passes the rules",
+    )
+    return ScoredWorkload(
+        gpu=gpu,
+        ctk="13.0.88",
+        cccl=f"v{version}",
+        algorithm=benchmark.name,
+        workload={f"{axis}{{ct}}": value for axis, value in workload.items()},
+        databases=("made-up.db",),
+        approximate=False,
+        runtime_workloads=4,
+        complete=2,
+        incomplete=0,
+        variants=(found,),
+        choice=choice,
+    )
+
+
+def every_benchmark(version: str, *, writable: bool = True) -> list[BenchmarkBinding]:
+    """The benchmarks of a version whose results have a place in the headers."""
+    return [
+        benchmark
+        for algorithm in bound(version)
+        for benchmark in algorithm.benchmarks
+        if benchmark.writable == writable
+    ]
+
+
+def benchmark(version: str, name: str) -> BenchmarkBinding:
+    """One benchmark."""
+    (found,) = [b for a in bound(version) for b in a.benchmarks if b.name == f"cub.bench.{name}"]
+    return found
+
+
+def points(of: BenchmarkBinding, version: str) -> list[dict[str, str]]:
+    """All workloads of a benchmark."""
+    return [dict(workload.values) for workload in workloads(of, version)]
+
+
+def no_common_variant(cases: Sequence[Case]) -> Together:
+    """Nothing that was measured for one was measured for another."""
+    return Together((), f"no variant was measured for all {len(cases)}")
+
+
+class Planned:
+    """A plan on a tree, and what is needed to look at what it does."""
+
+    def __init__(
+        self, root: Path, wanted: Sequence[ScoredWorkload], *, together=no_common_variant, **options
+    ) -> None:
+        names = {
+            site.header
+            for a in bound(tree.open_tree(root).version)
+            for b in a.benchmarks
+            for site in a.sites
+            if site.name == b.site and b.name in {one.algorithm for one in wanted}
+        }
+        found = read_tree(tree.open_tree(root))
+        assert not found.errors
+        self.tree = read_tree(found.cub, sorted(names & found.paths.keys()))
+        self.data = {name: read_bytes(path) for name, path in self.tree.paths.items()}
+        headers = {header.name: header for header in self.tree.headers}
+        self.compiler = compiler_for(self.tree, headers, self.data, quiet=True)
+        self.planner = Planner(
+            Sources(self.tree.cub, headers, self.data), Options(**options), self.compiler, together
+        )
+        self.plan: Plan = self.planner.plan(wanted)
+        self.after = changed_headers(self.plan, self.data)
+
+    @property
+    def decisions(self) -> dict[str, str]:
+        """Each workload's decision."""
+        return {
+            " ".join([a.benchmark, *(f"{n}={v}" for n, v in a.workload.items())]): a.decision
+            for a in self.plan.actions
+        }
+
+    def effect(self):
+        """What the compiler says of the whole change."""
+        return judge(
+            self.plan,
+            self.compiler.compare(self.after),
+            lambda point, arch: self.compiler.why_not(self.after, point, arch),
+        )
