@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,7 +56,7 @@ def planning_options(command: Command) -> Command:
             type=click.Choice(["scores", "full"]),
             default="scores",
             show_default=True,
-            help="What a comment says: variant and scores, or GPU and versions, too.",
+            help="What a comment says: variant and scores, or GPU, versions and day, too.",
         ),
         click.option(
             "--narrow",
@@ -255,7 +256,8 @@ def _options(given: Mapping[str, Any]) -> "Options":
         prefer_simple=False,
     )
     names = ("reach", "collisions", "narrow", "force", "provenance")
-    return Options(arch=arch, rules=rules, **{name: given[name] for name in names})
+    today = datetime.now(UTC).date().isoformat() if given["provenance"] == "full" else None
+    return Options(arch=arch, rules=rules, date=today, **{name: given[name] for name in names})
 
 
 def _headers(top: "DbTop", cub: str | None) -> "tuple[str, ...]":

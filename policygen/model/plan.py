@@ -85,6 +85,8 @@ class Options(Record):
     force: bool = False
     """The GPU was not asked to fit the architecture."""
     provenance: Provenance = "scores"
+    date: str | None = None
+    """The day that full provenance names."""
     rules: Rules = Rules()
 
 

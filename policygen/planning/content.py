@@ -80,7 +80,8 @@ def label(variant: ScoredVariant, case: Case, options: Options) -> str:
     if options.provenance == "scores":
         return text
     scored = case.measurement.scored
-    return f"{text}  ({gpu_name(scored.gpu)}, CUDA {scored.ctk}, CCCL {scored.cccl})"
+    origin = (gpu_name(scored.gpu), f"CUDA {scored.ctk}", f"CCCL {scored.cccl}", options.date)
+    return f"{text}  ({', '.join(part for part in origin if part)})"
 
 
 def _label(variant: str, scores: Sequence[float]) -> str:

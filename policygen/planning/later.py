@@ -19,6 +19,15 @@ from policygen.planning.oracle import Oracle
 INHERIT = "Let later architectures inherit: --reach later"
 
 
+class NotKeptError(Exception):
+    """Workloads of later architectures that no entry can keep as they are, and why."""
+
+    def __init__(self, changes: Sequence[Change], message: str) -> None:
+        super().__init__(message)
+        self.changes = changes
+        self.error = InputError(message, INHERIT)
+
+
 def keep_later(
     changes: Sequence[Change],
     cub: Cub,
@@ -32,17 +41,23 @@ def keep_later(
     for other in sorted(later, key=arch_number):
         found = [change for change in changes if change.arch == other]
         told = oracle.tell([(c.benchmark, c.workload) for c in found], other)
-        spots = []
+        spots: dict[int, Change] = {}
+        places = []
         for change in found:
             benchmark = benchmark_of(change.benchmark, cub.version)
             to = destination(benchmark, cub, headers, other)
             if to.is_new or arch_number(to.family.arch) <= arch_number(arch):
-                raise InputError(
+                raise NotKeptError(
+                    [change],
                     f"{change.name} on {other} would change, and no family of {other} can keep it",
-                    INHERIT,
                 )
-            spots.append(Spot(told[change.benchmark, change.workload], to))
-        writes += [_kept(group, other) for group in by_entry(spots)]
+            places.append(Spot(told[change.benchmark, change.workload], to))
+            spots[id(places[-1])] = change
+        for group in by_entry(places):
+            try:
+                writes.append(_kept(group, other))
+            except InputError as error:
+                raise NotKeptError([spots[id(spot)] for spot in group], error.message) from error
     return writes
 
 
@@ -51,17 +66,13 @@ def _kept(spots: Sequence[Spot], arch: str) -> Write:
     members = [kept_members(s.to.site, s.to.binding, s.told.values, s.told.sizes) for s in spots]
     values = members[0]
     if values is None or any(other != values for other in members):
-        raise InputError(
-            f"{first.header}: one entry cannot keep for {arch} what its workloads had",
-            INHERIT,
-        )
+        raise InputError(f"{first.header}: one entry cannot keep for {arch} what its workloads had")
     entry = first.entry
     key = None if entry else first.key
     if key and (parameter := too_general(first.to.family, key)):
         raise InputError(
             f"{first.header}: an entry that keeps for {arch} what its workloads had, for"
-            f" {parameter} no, would take every other type of this size, too",
-            INHERIT,
+            f" {parameter} no, would take every other type of this size, too"
         )
     content = Content("values", values)
     return Write(tuple(spots), content, entry, key, f"{arch} keeps what it had")

@@ -17,7 +17,7 @@ from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
 from policygen.planning.destination import destination, next_arch
 from policygen.planning.edits import HeaderEdits, by_header, header_edits
 from policygen.planning.judge import WRITTEN, differs, point_of
-from policygen.planning.later import INHERIT, keep_later
+from policygen.planning.later import NotKeptError, keep_later
 from policygen.planning.measured import Measurement, Point, Refused, in_line, measurements
 from policygen.planning.oracle import Oracle
 from policygen.source.splice import splice
@@ -118,7 +118,10 @@ class Planner:
             compared = self._compare(draft)
             lost = self._lost(outcome, draft, compared) or self._harmed(cases, outcome, compared)
             if not lost:
-                return self._kept(outcome, draft, compared)
+                try:
+                    return self._kept(outcome, draft, compared)
+                except NotKeptError as error:
+                    lost = self._not_kept(outcome, error)
             dead |= lost
 
     def _decided(self, cases: Sequence[Case], dead: Mapping[Point, str]) -> Outcome:
@@ -218,25 +221,39 @@ class Planner:
             sources = self.sources
             pins = keep_later(later, sources.cub, sources.headers, arch, self.oracle)
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
-            draft = self._pinned(outcome)
+            draft = self._pinned(outcome, later)
         reached = [_reached(c, kept=False) for c in shared]
         return outcome, draft, reached + [_reached(c, kept=kept) for c in later]
 
-    def _pinned(self, outcome: Outcome) -> Draft:
+    def _pinned(self, outcome: Outcome, later: Sequence[Change]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""
         try:
             draft = self._draft(outcome.writes)
         except _NotWritableError as error:
-            raise InputError(str(error), INHERIT) from error
+            raise NotKeptError(later, str(error)) from error
         if left := _later(self._compare(draft), self.options.arch):
             change = left[0]
             pairs = ", ".join(told_changes(change.before, change.after))
-            raise InputError(
+            raise NotKeptError(
+                left,
                 f"{change.name} on {change.arch} would change in spite of the entries that are to"
                 f" keep what later architectures have: {pairs}",
-                INHERIT,
             )
         return draft
+
+    def _not_kept(self, outcome: Outcome, error: NotKeptError) -> dict[Point, str]:
+        """What is not written, so that later architectures keep what they had.
+
+        The same workload on the tuned architecture is the cause, else all of its header.
+        """
+        points = {(change.benchmark, change.workload) for change in error.changes}
+        causes = _points([w for w in outcome.writes if not points.isdisjoint(_points([w]))])
+        if not causes:
+            names = {change.benchmark for change in error.changes}
+            targets = [a.target for a in outcome.actions if a.benchmark in names]
+            headers = {target.header for target in targets if target}
+            causes = _points([w for w in outcome.writes if w.spots[0].header in headers])
+        return dict.fromkeys(causes or _points(outcome.writes), in_line(error.error))
 
 
 class _NotWritableError(Exception):

@@ -114,8 +114,9 @@ def test_full_provenance_names_gpu_and_versions_of_the_run_with_the_worst_score(
     slow = want(F32, ONE, gpu="GB200 (1, 2, eccon)")
     worst = slow.variants[0].model_copy(update={"score": 1.1})
     results = [want(I32, ONE), slow.model_copy(update={"variants": (worst,), "ctk": "13.1"})]
-    made = planner(oracle, provenance="full").plan(results)
-    line = f"// {ONE} 1.100000  1.000000  1.100000  1.300000  (GB200, CUDA 13.1, CCCL v3.0.1)\n"
+    made = planner(oracle, provenance="full", date="2026-11-20").plan(results)
+    origin = "(GB200, CUDA 13.1, CCCL v3.0.1, 2026-11-20)"
+    line = f"// {ONE} 1.100000  1.000000  1.100000  1.300000  {origin}\n"
     assert line in text(oracle, made)
 
 
