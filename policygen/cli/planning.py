@@ -204,6 +204,8 @@ def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
         for action in plan.actions
     )
     remarks += _served(plan, compiler)
+    if not prove and plan.edits:
+        remarks.append("what the change does, and what later architectures inherit, was not asked")
     return Work(
         plan.model_copy(update={"actions": actions, "remarks": (*plan.remarks, *remarks)}),
         found,

@@ -22,15 +22,13 @@ def print_apply(plan: Plan, *, head: bool) -> None:
             _print(out, action, action.variant or "")
         elif action.decision == "reject":
             _print(out, action, action.reason)
-    quiet = [
-        f"{count} {words}"
-        for decision, words in (("keep", "have it already"), ("fallback", "keep what they had"))
-        if (count := sum(action.decision == decision for action in plan.actions))
-    ]
-    if quiet:
-        out.print(
-            f"{plural(len(plan.actions), 'workload')}, of which {', '.join(quiet)}", style="dim"
-        )
+    told = {
+        "keep": ("has its values already", "have their values already"),
+        "fallback": ("keeps what it had", "keep what they had"),
+    }
+    for decision, words in told.items():
+        if count := sum(action.decision == decision for action in plan.actions):
+            out.print(f"{plural(count, 'workload')} {words[count > 1]}", style="dim")
     print_reached(out, plan, verbose=False)
     for remark in plan.remarks:
         print_filled(out, f"note: {remark}".split(" "), "", "  ", "yellow")

@@ -9,7 +9,7 @@ from policygen.cli.main import main
 from policygen.results.store import Store
 from tests.results.build import ALGORITHM, Builder, simple
 
-GPU = "Demo GPU (6144, 132, eccon)"
+GPU = "Demo H200 (6144, 132, eccon)"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_the_demo_tells_its_story(demo, capsys):
         (w["workload"]["T{ct}"], w["choice"]["decision"], w["choice"]["variant"])
         for w in found["workloads"]
     ] == [
-        ("I8", "use", "ipt_19.tpb_512"),
+        ("I8", "use", "ipt_19.tpb_384"),
         ("I16", "keep base", None),
         ("I32", "use", "ipt_19.tpb_256"),
         ("I64", "keep base", None),
@@ -108,7 +108,7 @@ def test_rules_come_from_the_configuration_and_the_command_line(demo, capsys, tm
     assert {w["choice"]["decision"] for w in found["workloads"]} == {"keep base"}
     found = document(capsys, "choose", demo, "--least-score", "1.001", "--worst", "0.5")
     assert [w["choice"]["variant"] for w in found["workloads"]] == [
-        *("ipt_19.tpb_512", "ipt_19.tpb_384", "ipt_23.tpb_384", None)
+        *("ipt_19.tpb_384", "ipt_19.tpb_384", "ipt_23.tpb_384", None)
     ]
 
 
@@ -116,7 +116,7 @@ def test_decisions_can_be_kept(demo, capsys, tmp_path):
     run(capsys, "choose", demo, "--record", "policygen.db")
     with Store.open(tmp_path / "policygen.db") as store:
         history = store.history()
-    assert (history[0].workload["T{ct}"], history[0].variant) == ("I8", "ipt_19.tpb_512")
+    assert (history[0].workload["T{ct}"], history[0].variant) == ("I8", "ipt_19.tpb_384")
     assert history[0].sources[0].path == str(demo)
 
 

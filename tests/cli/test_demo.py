@@ -1,49 +1,118 @@
+import shlex
+from pathlib import Path
+
 import pytest
 
-from policygen import resources
 from policygen.cli import demo
 from policygen.cli.main import main
 from policygen.tree.store import make_current
+from tests.cli.tuned import run
+from tests.probing import TUNINGS, changed_tree, header
 from tests.tree.places import empty_machine
-from tests.trees import tree
+from tests.trees import tree as cub_tree
+
+HEADER = "tuning_radix_sort.cuh"
+COMMANDS = ["db choose", "plan", "apply", "verify-effect", "undo"]
+
+
+def commands(out):
+    """What was printed to be typed."""
+    return [shlex.split(row)[2:] for row in out.splitlines() if row.startswith("$ policygen ")]
+
+
+def steps(cub=None):
+    return [arguments for _, arguments in demo._steps(cub, Path("here"))]
 
 
 @pytest.mark.trees
-def test_the_demo_runs_real_commands_on_a_real_tree(capsys):
-    assert main(["demo", "--cub", str(tree("3.0.1"))]) == 0
-    out = capsys.readouterr().out
-    assert "1. What is tuned, and for which architectures?\n$ policygen scan -q --cub " in out
-    assert "radix::sm100_small_key_tuning" in out
-    assert "Default explicitly so it doesn't pick up the sm100<I64, I64> tuning." in out
-    assert "cub.bench.mini.blur" in out
+@pytest.mark.nvcc
+def test_the_whole_loop_runs_and_the_tree_is_as_it_was(capsys, workplace, tmp_path):
+    before = header("3.0.1", HEADER)
+    tree = changed_tree(tmp_path, "3.0.1", {HEADER: before})
+    status, out, _ = run(capsys, "demo", "--cub", tree)
+    assert status == 0
+    assert (tree / TUNINGS / HEADER).read_bytes() == before
+    assert sorted(path.name for path in (tree / TUNINGS).iterdir() if path.is_file()) == sorted(
+        path.name for path in (cub_tree("3.0.1") / TUNINGS).iterdir()
+    )
+    assert out.startswith("1. What was measured, and which variants are worth it?\n$ policygen db")
+    typed = commands(out)
+    assert [" ".join(c)[: len(known)] for c, known in zip(typed, COMMANDS, strict=True)] == COMMANDS
+    words = " ".join(out.split())
+    assert (
+        "4 workloads: 1 updated, 2 left to the fallback, 1 rejected; 4 edits in 1 header" in words
+    )
+    assert "proof: 1 workload changed as written" in words
+    assert f"restored {tree}/{TUNINGS}/{HEADER}" in words
+    assert sorted(path.name for path in Path("policygen-demo").iterdir()) == [
+        "plan.json",
+        "policygen.db",
+        "run.db",
+    ]
+    check_typed(capsys, typed, tree / TUNINGS / HEADER, before)
+
+
+def check_typed(capsys, typed, path, before):
+    """Each command that was printed does the same when it is typed."""
+    for arguments in typed:
+        assert main(arguments) == 0
+        assert (path.read_bytes() != before) == (arguments[0] in {"apply", "verify-effect"})
+    capsys.readouterr()
+
+
+@pytest.mark.trees
+@pytest.mark.nvcc
+def test_it_stops_where_a_command_finds_something(capsys, monkeypatch, tree, three):
+    check = ["apply", "--check", "--db", str(three), "--arch", "sm90", "--cub", "tree"]
+    monkeypatch.setattr(demo, "_steps", lambda *_: iter([("Check", check), ("Never", ["nope"])]))
+    status, out, _ = run(capsys, "demo", "--cub", tree)
+    assert status == 1
+    assert out.startswith("1. Check\n$ policygen apply --check")
+    assert "Never" not in out
 
 
 @pytest.mark.trees
 def test_on_a_machine_without_cub_it_obtains_one_first(tmp_path, monkeypatch):
     places = empty_machine(tmp_path, monkeypatch)
-    steps = demo._steps(None)
-    assert next(steps)[1] == ["headers", "fetch", "3.0.1"]
-    (places.headers / "3.0.1").symlink_to(tree("3.0.1"))
+    found = demo._steps(None, Path("here"))
+    assert next(found)[1] == ["headers", "fetch", "3.0.1"]
+    (places.headers / "3.0.1").symlink_to(cub_tree("3.0.1"))
     make_current(places.headers, "3.0.1")
-    assert [arguments[:2] for _, arguments in steps][:2] == [["scan", "-q"]] * 2
+    rest = [arguments for _, arguments in found]
+    assert [" ".join(c)[: len(known)] for c, known in zip(rest, COMMANDS, strict=True)] == COMMANDS
+    assert not any("--cub" in arguments for arguments in rest)
 
 
 @pytest.mark.trees
-def test_inside_a_checkout_it_still_shows_the_embedded_example(tmp_path, monkeypatch):
+def test_inside_a_checkout_the_fetched_tree_is_named(tmp_path, monkeypatch):
+    """The checkout would be found first, and be written to."""
     places = empty_machine(tmp_path, monkeypatch)
-    (places.headers / "3.0.1").symlink_to(tree("3.0.1"))
+    (places.headers / "3.0.1").symlink_to(cub_tree("3.0.1"))
     make_current(places.headers, "3.0.1")
-    (places.work / "cub").symlink_to(resources.folder("cub_headers") / "mini/cub")
-    assert next(demo._steps(None))[1] == ["scan", "-q", "--cub", "3.0.1"]
+    assert not any("--cub" in arguments for arguments in steps())
+    (places.work / "cub").symlink_to(cub_tree("3.0.1") / "cub")
+    assert steps()[1][5:7] == ["--cub", "3.0.1"]
 
 
-def test_a_tree_that_is_named_is_used():
-    mini = str(resources.folder("cub_headers") / "mini")
-    steps = [arguments for _, arguments in demo._steps(mini)]
-    assert [arguments[0] for arguments in steps] == ["scan", "scan", "bench"]
-    assert steps[0][-2:] == ["--cub", mini]
+def test_a_tree_that_is_named_is_used(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, plan, apply, verify, _ = steps("a tree")
+    assert all(arguments[arguments.index("--cub") + 1] == "a tree" for arguments in (plan, apply))
+    assert "a tree" in verify
 
 
-def test_a_printed_command_can_be_typed():
-    assert demo._quoted("-a") == "-a"
-    assert demo._quoted("T{ct}=I8") == "'T{ct}=I8'"
+def test_a_folder_that_cannot_be_made_is_told(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    status, out, err = run(capsys, "demo", "--cub", tmp_path, "--folder", "file/demo")
+    assert (status, out) == (2, "")
+    assert err.startswith("policygen: error: cannot write file/demo/run.db: ")
+
+
+def test_the_database_is_made_anew(tmp_path):
+    path = tmp_path / "run.db"
+    demo.write_database(path)
+    made = path.read_bytes()
+    path.write_bytes(b"something else")
+    demo.write_database(path)
+    assert path.read_bytes() == made

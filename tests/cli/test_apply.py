@@ -1,0 +1,389 @@
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from policygen.edit import apply as edit
+from policygen.edit import files
+from policygen.model.plan import Plan
+from policygen.proof import toolchain
+from policygen.source import files as source_files
+from tests.cli.tuned import HEADER, LABEL, THREE, database, run, tuned
+from tests.edit.test_worktree import git
+from tests.probing import TUNINGS, header, replaced, root
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
+
+BEFORE = """\
+  static constexpr int threads                       = 320;
+  static constexpr int items                         = 12;
+  static constexpr BlockLoadAlgorithm load_algorithm = BLOCK_LOAD_DIRECT;
+  using delay_constructor                            = no_delay_constructor_t<1105>;
+"""
+AFTER = f"""\
+  // {LABEL} 1.100376  1.098460  1.100194  1.101042
+  static constexpr int threads                       = 512;
+  static constexpr int items                         = 10;
+  static constexpr BlockLoadAlgorithm load_algorithm = BLOCK_LOAD_WARP_TRANSPOSE;
+  using delay_constructor                            = fixed_delay_constructor_t<404, 710>;
+"""
+WRITTEN = replaced(header("3.0.1", HEADER), (BEFORE, AFTER))
+
+
+def apply(capsys, tree, db, *more):
+    return run(capsys, "apply", "--cub", tree, "--db", db, "--arch", "sm90", *more)
+
+
+def planned(capsys, tree, db, *more):
+    """A plan in a file, as `plan -o` writes it."""
+    arguments = ("--cub", tree, "--db", db, "--arch", "sm90", "-q", "-o", "plan.json", *more)
+    assert run(capsys, "plan", *arguments)[0] == 0
+    return Path("plan.json")
+
+
+def apply_plan(capsys, tree, plan, *more):
+    return run(capsys, "apply", "--cub", tree, "--plan", plan, *more)
+
+
+def snapshot(tree):
+    """Everything that a command may have touched."""
+    return {path.name: path.read_bytes() for path in (tree / TUNINGS).iterdir()}
+
+
+def test_a_tuning_is_written_proved_and_told(capsys, tree, three):
+    before = snapshot(tree)
+    status, out, err = apply(capsys, tree, three)
+    assert status == 0
+    assert tuned(tree).read_bytes() == WRITTEN
+    assert snapshot(tree) == before | {HEADER: WRITTEN}
+    assert f"update {THREE} T=I32 OffsetT=I32:\n  {LABEL}\n" in out
+    assert f"\n-{BEFORE.splitlines()[0]}\n" in out
+    assert f"\n+{AFTER.splitlines()[1]}\n" in out
+    assert "proof: 1 workload changed as written, 3 that share an entry or inherit, 66 as\n" in out
+    assert out.endswith(f"\nwritten: {HEADER}; to take it back: policygen undo\n")
+    assert all(row.endswith(": done") for row in err.splitlines())
+
+
+def test_what_is_there_already_is_not_written_again(capsys, tree, three):
+    assert apply(capsys, tree, three, "--check")[0] == 1
+    assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
+    assert apply(capsys, tree, three, "-q")[0] == 0
+    number = tuned(tree).stat().st_ino
+    status, out, _ = apply(capsys, tree, three)
+    assert status == 0
+    assert out.endswith("\nnothing to write\n")
+    assert apply(capsys, tree, three, "--check")[0] == 0
+    assert apply(capsys, tree, three, "--diff", "-q")[1] == ""
+    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).stat().st_ino == number
+    assert run(capsys, "undo")[0] == 0
+    assert run(capsys, "undo")[0] == 2  # the second apply left nothing to take back
+
+
+def test_undo_restores_every_byte(capsys, tree, three):
+    before = snapshot(tree)
+    apply(capsys, tree, three, "--store", "here.db")
+    status, out, _ = run(capsys, "undo", "--store", "here.db")
+    assert status == 0
+    assert out.endswith(f"  restored tree/{TUNINGS}/{HEADER}\n")
+    assert snapshot(tree) == before
+
+
+def test_another_store_is_named_in_the_way_back(capsys, tree, three):
+    _, out, _ = apply(capsys, tree, three, "--store", "here.db")
+    assert out.endswith("; to take it back: policygen undo --store here.db\n")
+
+
+def test_a_plan_gives_what_its_database_gives(capsys, tree, three):
+    plan = planned(capsys, tree, three)
+    status, out, _ = apply_plan(capsys, tree, plan)
+    assert status == 0
+    assert "proof: 1 workload changed as written" in out
+    assert tuned(tree).read_bytes() == WRITTEN
+
+
+@pytest.mark.parametrize("repository", [True, False])
+def test_the_diff_is_what_git_applies(capsys, tree, three, workplace, monkeypatch, repository):
+    top = workplace if repository else tree
+    if repository:
+        git(workplace, "init", "-q")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(workplace.parent))
+    status, diff, _ = apply(capsys, tree, three, "--diff", "-q")
+    assert status == 0
+    name = f"{'tree/' if repository else ''}{TUNINGS}/{HEADER}"
+    assert diff.startswith(f"diff --git a/{name} b/{name}\n")
+    status, out, _ = apply(capsys, tree, three, "--patch", "change.patch")
+    assert status == 0
+    assert out.endswith("\nwritten to change.patch; the tree is as it was\n")
+    assert Path("change.patch").read_text() == diff
+    assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
+    subprocess.run(["git", "apply", str(workplace / "change.patch")], cwd=top, check=True)
+    assert tuned(tree).read_bytes() == WRITTEN
+    assert not Path("policygen.db").exists()
+
+
+def test_json_is_the_plan(capsys, tree, three):
+    status, out, _ = apply(capsys, tree, three, "--json")
+    assert status == 0
+    jsonschema.validate(json.loads(out), Plan.model_json_schema(mode="serialization"))
+    assert tuned(tree).read_bytes() == WRITTEN
+    assert apply(capsys, tree, three, "--json", "--diff")[0] == 2
+
+
+def test_what_is_not_proved_says_so(capsys, tree, three):
+    status, out, _ = apply(capsys, tree, three, "--no-prove")
+    assert status == 0
+    assert "proof:" not in out
+    assert "not proved: --no-prove was given\n" in out
+    assert tuned(tree).read_bytes() == WRITTEN
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+def test_nothing_is_cut_and_no_line_of_prose_is_wider(capsys, monkeypatch, tree, three, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for more in (("--check",), ("--check", "-v")):
+        _, out, _ = apply(capsys, tree, three, *more)
+        head, _, rest = out.partition("diff --git ")
+        prose = [*head.splitlines(), *rest[rest.index("\nproof: ") :].splitlines()]
+        assert [row for row in prose if len(row.rstrip()) > columns] == []
+        assert LABEL in head
+
+
+def test_an_uncommitted_change_of_a_written_file_is_named_and_stays(capsys, tree, three, workplace):
+    mine = header("3.0.1", HEADER) + b"// mine\n"
+    git(workplace, "init", "-q")
+    git(workplace, "add", f"tree/{TUNINGS}/{HEADER}")
+    git(workplace, "commit", "-qm", "CUB")
+    tuned(tree).write_bytes(mine)
+    status, _, err = apply(capsys, tree, three, "-q")
+    assert status == 0
+    assert err == (
+        f"policygen: warning: tree/{TUNINGS}/{HEADER} has changes that are not committed; they"
+        " stay\n"
+    )
+    assert tuned(tree).read_bytes() == WRITTEN + b"// mine\n"
+
+
+def test_a_link_stays_a_link(capsys, tree, three, tmp_path):
+    elsewhere = tmp_path / "elsewhere.cuh"
+    shutil.move(tuned(tree), elsewhere)
+    tuned(tree).symlink_to(elsewhere)
+    _, diff, _ = apply(capsys, tree, three, "--diff", "-q")
+    assert diff.startswith(f"diff --git a/{TUNINGS}/{HEADER} ")
+    status, _, _ = apply(capsys, tree, three, "-q")
+    assert status == 0
+    assert tuned(tree).is_symlink()
+    assert elsewhere.read_bytes() == WRITTEN
+    assert run(capsys, "verify-effect", "-q", "--cub", tree)[0] == 0
+    assert run(capsys, "undo", "-q")[0] == 0
+    assert tuned(tree).is_symlink()
+    assert elsewhere.read_bytes() == header("3.0.1", HEADER)
+
+
+def test_a_header_with_carriage_returns_keeps_them(capsys, tree, three):
+    tuned(tree).write_bytes(header("3.0.1", HEADER).replace(b"\n", b"\r\n"))
+    _, diff, _ = apply(capsys, tree, three, "--diff", "-q")
+    _, _, *rows = diff.removesuffix("\n").split("\n")
+    assert all(row.endswith("\r") for row in rows if row[0] in " +-" and row[:3] != "+++")
+    status, out, _ = apply(capsys, tree, three)
+    assert status == 0
+    assert "proof: 1 workload changed as written" in out
+    assert tuned(tree).read_bytes() == WRITTEN.replace(b"\n", b"\r\n")
+
+
+def test_a_header_without_a_last_line_end_gets_none(capsys, tree, three):
+    tuned(tree).write_bytes(header("3.0.1", HEADER).rstrip())
+    assert apply(capsys, tree, three, "-q")[0] == 0
+    assert tuned(tree).read_bytes() == WRITTEN.rstrip()
+
+
+@pytest.mark.parametrize("operation", ["write", "rename"])
+def test_a_folder_that_cannot_be_written_is_told(capsys, monkeypatch, tree, three, operation):
+    def refuse(*arguments):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    before = snapshot(tree)
+    monkeypatch.setattr(files, operation, refuse)
+    status, _, err = apply(capsys, tree, three, "-q")
+    assert status == 2
+    assert err == (
+        f"policygen: error: cannot write {tuned(tree)}: Permission denied\n"
+        "  Make it writable, or work on a copy of the tree.\n"
+    )
+    assert snapshot(tree) == before
+
+
+def test_a_store_that_cannot_be_made_keeps_the_tree_as_it_is(capsys, tree, three):
+    Path("file").touch()
+    status, _, err = apply(capsys, tree, three, "-q", "--store", "file/policygen.db")
+    assert status == 2
+    assert err.startswith("policygen: error: ")
+    assert "file" in err
+    assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
+
+
+def test_a_file_that_changes_while_it_is_proved_is_left_alone(capsys, monkeypatch, tree, three):
+    begin = edit._checked
+
+    def changed_first(*arguments):
+        tuned(tree).write_bytes(b"// somebody else's\n")
+        return begin(*arguments)
+
+    monkeypatch.setattr(edit, "_checked", changed_first)
+    status, _, err = apply(capsys, tree, three, "-q")
+    assert status == 2
+    assert f"{HEADER} was changed since it was read\n" in err
+    assert tuned(tree).read_bytes() == b"// somebody else's\n"
+
+
+def test_what_cannot_be_read_back_is_put_back(capsys, monkeypatch, tree, three):
+    read = source_files.read_bytes
+    states = []
+
+    def corrupted(path):
+        data = read(path)
+        states.append(path == tuned(tree) and data == WRITTEN)
+        return data.replace(b"= 10;", b"= 11;") if states[-1] else data
+
+    monkeypatch.setattr(source_files, "read_bytes", corrupted)
+    status, _, err = apply(capsys, tree, three, "-q")
+    assert any(states)
+    assert status == 2
+    assert "does not hold what was written" in err
+    assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
+
+
+def test_a_plan_for_another_state_of_the_tree_is_refused(capsys, tree, three):
+    plan = planned(capsys, tree, three)
+    data = header("3.0.1", HEADER) + b"// changed\n"
+    tuned(tree).write_bytes(data)
+    status, out, err = apply_plan(capsys, tree, plan, "-q")
+    assert (status, out) == (2, "")
+    assert err == (
+        f"policygen: error: {HEADER} is not what the plan was made for\n  Make the plan again.\n"
+    )
+    assert tuned(tree).read_bytes() == data
+
+
+def test_a_plan_for_another_version_is_refused(capsys, tree, three):
+    plan = planned(capsys, tree, three)
+    status, out, err = apply_plan(capsys, root("3.1.4"), plan, "-q")
+    assert (status, out) == (2, "")
+    assert err == (
+        "policygen: error: the plan is for CUB 3.0.1, and the tree is CUB 3.1.4\n"
+        "  Make the plan again, or name its tree with --cub.\n"
+    )
+
+
+def test_a_plan_says_everything(capsys, tree, three):
+    plan = planned(capsys, tree, three)
+    for more in (("--db", three), ("--arch", "sm90"), ("--force",), ("-R", "x"), ("-a", "T=I8")):
+        status, out, err = apply_plan(capsys, tree, plan, *more)
+        assert (status, out) == (2, "")
+        assert err.startswith("policygen: error: --plan says everything: give no --db")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "plan.json is no plan of this policygen: Invalid JSON: EOF while parsing"),
+        ("[]", "plan.json is no plan of this policygen: Input should be an object"),
+        ("{}", "plan.json is no plan of this policygen: cub: Field required"),
+        ('{"format": "policygen/plan/2"}', "plan.json is no plan of this policygen: format: Input"),
+        (None, "cannot read plan.json: No such file or directory"),
+    ],
+)
+def test_what_is_no_plan_is_refused(capsys, tree, text, message):
+    if text is not None:
+        Path("plan.json").write_text(text)
+    status, out, err = apply_plan(capsys, tree, "plan.json")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"policygen: error: {message}")
+
+
+def edited(plan, change):
+    """The plan with another document, as somebody might have typed it."""
+    document = json.loads(plan.read_text())
+    change(document)
+    plan.write_text(json.dumps(document))
+
+
+def test_edits_that_do_not_give_the_promised_file_are_refused(capsys, tree, three):
+    def change(document):
+        (edit,) = [e for e in document["edits"] if e["new"] == "512"]
+        edit["new"] = "256"
+
+    plan = planned(capsys, tree, three)
+    edited(plan, change)
+    status, _, err = apply_plan(capsys, tree, plan, "-q")
+    assert status == 2
+    assert f"{HEADER}: the plan's edits do not give the file that it promises\n" in err
+
+
+def test_another_effect_than_planned_is_an_error_and_nothing_is_written(capsys, tree, three):
+    def change(document):
+        document["actions"][1]["after"]["items"] = 9
+
+    before = snapshot(tree)
+    plan = planned(capsys, tree, three)
+    edited(plan, change)
+    for more in ((), ("--check",), ("--diff",), ("--patch", "change.patch")):
+        status, out, err = apply_plan(capsys, tree, plan, "-q", *more)
+        assert (status, out) == (1, "")
+        head, *rows = err.splitlines()
+        assert head == (
+            "policygen: error: the change has another effect than planned; nothing was written"
+        )
+        assert rows == [
+            f"  {THREE} T=I32 OffsetT=I32 on sm90: it gets items 10 and not 9: the compiler takes"
+            " other values"
+        ]
+    assert snapshot(tree) == before
+    assert not Path("change.patch").exists()
+
+
+def test_an_effect_on_workloads_that_the_plan_does_not_name_is_an_error(capsys, tree, three):
+    plan = planned(capsys, tree, three)
+    edited(plan, lambda document: document.update(reached=document["reached"][1:]))
+    status, _, err = apply_plan(capsys, tree, plan, "-q")
+    assert status == 1
+    assert f"  {THREE} T=I32 OffsetT=I64 on sm90: it was not to change, and does: threads" in err
+    assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
+
+
+def test_a_workload_that_a_plan_invents_is_told(capsys, tree, three):
+    plan = planned(capsys, tree, three)
+    edited(plan, lambda document: document["actions"][1]["workload"].update(T="I99"))
+    status, _, err = apply_plan(capsys, tree, plan, "-q")
+    assert status in {1, 2}
+    assert "I99" in err
+    assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
+
+
+def test_without_a_compiler_nothing_is_written(capsys, monkeypatch, tmp_path, tree, three):
+    plan = planned(capsys, tree, three)
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path / "site-packages"))
+    monkeypatch.setattr(toolchain, "INSTALLED", tmp_path / "usr/local/cuda/bin/nvcc")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for arguments in (("--plan", plan), ("--db", three, "--arch", "sm90")):
+        status, out, err = run(capsys, "apply", "--cub", tree, *arguments)
+        assert (status, out) == (3, "")
+        assert err.startswith("policygen: error: nvcc is missing\n  Install it: ")
+    assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
+
+
+def test_a_second_apply_builds_on_the_first(capsys, tree, three, tmp_path):
+    other = database(tmp_path / "b.db", {("I64", "I32"): LABEL})
+    assert apply(capsys, tree, three, "-q")[0] == 0
+    assert apply(capsys, tree, other, "-q")[0] == 0
+    assert tuned(tree).read_bytes() != WRITTEN
+    assert run(capsys, "verify-effect", "-q", "--cub", tree)[0] == 0
+    assert run(capsys, "undo", "-q", "--cub", tree)[0] == 0
+    assert tuned(tree).read_bytes() == WRITTEN
+    assert run(capsys, "verify-effect", "-q", "--cub", tree)[0] == 0

@@ -1,0 +1,114 @@
+"""Databases of every benchmark whose results have a place: one plan, applied and proved."""
+
+import json
+import random
+
+import pytest
+
+from fixtures.databases.every import benchmark_of, workloads
+from policygen.bindings.load import axis_type, bound
+from tests.cli.tuned import database, run
+from tests.probing import TUNINGS, changed_tree, header
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
+
+VERSION = "3.0.1"
+WRITABLE = {
+    benchmark.name: algorithm
+    for algorithm in bound(VERSION)
+    for benchmark in algorithm.benchmarks
+    if benchmark.writable
+}
+HEADERS = {
+    site.header
+    for algorithm in WRITABLE.values()
+    for site in algorithm.sites
+    if site.dialect == "specializations"
+}
+
+
+def has_family(name, arch):
+    site = benchmark_of(name, VERSION).site
+    return any(f.site == site and f.name.startswith(arch) for f in WRITABLE[name].families)
+
+
+BENCHMARKS = {
+    "sm90": [name for name in WRITABLE if has_family(name, "sm90")],
+    "sm100": [name for name in WRITABLE if not has_family(name, "sm90")],
+}
+
+
+def winner(name, workload):
+    """A variant out of the search space, the same every time."""
+    rng = random.Random(f"{name} {workload}")
+    parts = []
+    for label, space in benchmark_of(name, VERSION).parameters.items():
+        start, end, step = map(int, space.split(":"))
+        parts.append(f"{label}_{rng.randrange(start, end + 1, step)}")
+    return ".".join(parts)
+
+
+def databases(folder, arch):
+    """One for each benchmark; two of its workloads are won."""
+    for name in BENCHMARKS[arch]:
+        points = workloads(benchmark_of(name, VERSION), VERSION)
+        won = random.Random(f"{name} {arch}").sample(points, 2)
+        found = {point: winner(name, point) for point in won}
+        yield database(folder / f"{name}.db", found, arch, name)
+
+
+def is_true(action, actions):
+    """Whether the reason of a rejection holds, as far as the workloads alone tell."""
+    reason = action["reason"]
+    types = [axis_type(v, VERSION) for a, v in action["workload"].items() if a in {"T", "KeyT"}]
+    if reason.startswith("each variant that was measured for all of them is worse for one: "):
+        others = [a for a in actions if a["target"] == action["target"] and a is not action]
+        return any(a["variant"] != action["variant"] for a in others)
+    if reason == "would be unreachable: the policy asks the family only where KeySize is 1 or 2":
+        return types[0].size > 2
+    if "no would take every other type of this size, too" in reason:
+        return "complex" in types[0].cpp
+    return False
+
+
+def test_every_writable_benchmark_has_an_architecture():
+    assert [name for lot in BENCHMARKS.values() for name in lot] != []
+    assert {name for lot in BENCHMARKS.values() for name in lot} == set(WRITABLE)
+    assert all(has_family(name, "sm100") for name in BENCHMARKS["sm100"])
+
+
+@pytest.mark.parametrize("arch", BENCHMARKS)
+def test_every_benchmark_is_written_proved_and_taken_back(capsys, tmp_path, arch):
+    tree = changed_tree(tmp_path, VERSION, {name: header(VERSION, name) for name in HEADERS})
+    before = {path.name: path.read_bytes() for path in (tree / TUNINGS).iterdir()}
+    given = [part for path in databases(tmp_path, arch) for part in ("--db", path)]
+    arguments = ("apply", "--cub", tree, "--arch", arch, *given, "-q")
+    status, out, _ = run(capsys, *arguments, "--json")
+    assert status == 0
+    actions = json.loads(out)["actions"]
+    written = [a for a in actions if a["decision"] in {"update", "add"}]
+    others = [a for a in actions if a["decision"] not in {"update", "add"}]
+    assert {a["benchmark"] for a in actions} == set(BENCHMARKS[arch])
+    assert [a["reason"] for a in others if not is_true(a, actions)] == []
+    assert all(a["decision"] == "reject" for a in others)
+    assert len(written) > len(others)
+    assert run(capsys, "verify-effect", "--cub", tree, "-q") == (0, "", "")
+    check_scan(capsys, tree, written)
+    assert run(capsys, "undo", "-q")[0] == 0
+    assert {path.name: path.read_bytes() for path in (tree / TUNINGS).iterdir()} == before
+
+
+def check_scan(capsys, tree, written):
+    """The headers can be read, and have an entry with each variant that was written."""
+    status, out, _ = run(capsys, "scan", "--cub", tree, "--json")
+    document = json.loads(out)
+    assert (status, document["problems"]) == (0, [])
+    there = {
+        (family["header"], family["namespace"], family["name"], entry["variant"])
+        for family in document["families"]
+        for entry in family["entries"]
+    }
+    for action in written:
+        target = action["target"]
+        place = target["header"], target["namespace"], target["family"]
+        assert (*place, action["variant"]) in there
