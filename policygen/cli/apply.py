@@ -177,12 +177,13 @@ def _read_back(work: Work, changed: Mapping[str, bytes], store: Path, root: Path
     """What stands in the files now, as `scan` reads it; else everything is put back."""
     from policygen.edit.undo import undo
     from policygen.source.files import read_bytes
-    from policygen.source.scan import read_changed
 
     try:
-        for name, after in changed.items():
-            path = work.tree.paths[name]
-            read_changed(path, _same(path, read_bytes(path), after))
+        found = {
+            name: _same(work.tree.paths[name], read_bytes(work.tree.paths[name]), after)
+            for name, after in changed.items()
+        }
+        work.compiler.mark(found)
     except BaseException:
         undo(store, root, 1, datetime.now(UTC))
         raise

@@ -1,6 +1,7 @@
 """What `plan` and `apply` share: their options, and the way from databases to a plan."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -141,13 +142,16 @@ def compiler_for(
 
     known: dict[tuple[str, bytes], Marked] = {}
 
+    def marked(name: str, content: bytes) -> "Marked":
+        same = content == data[name]
+        header = headers[name] if same else read_changed(found.paths[name], content)
+        return mark_header(header, content, with_new_families(members, header))
+
     def mark(wanted: Mapping[str, bytes]) -> "dict[str, Marked]":
-        for name, content in wanted.items():
-            if (name, content) not in known:
-                same = content == data[name]
-                header = headers[name] if same else read_changed(found.paths[name], content)
-                made = mark_header(header, content, with_new_families(members, header))
-                known[name, content] = made
+        missing = [item for item in wanted.items() if item not in known]
+        # clang parses outside of the interpreter's lock.
+        with ThreadPoolExecutor() as pool:
+            known.update(zip(missing, pool.map(lambda item: marked(*item), missing), strict=True))
         return {name: known[name, content] for name, content in wanted.items()}
 
     progress = compile_progress(quiet=quiet)

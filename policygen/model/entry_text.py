@@ -16,7 +16,7 @@ class Content:
     """Member → its value, as C++ spells it without namespaces."""
     base: str | None = None
     label: str | None = None
-    """The variant with its scores, as a comment has it."""
+    """Its comment: the variant with its scores, or why there is an entry without values."""
 
 
 @dataclass(frozen=True, slots=True)

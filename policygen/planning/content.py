@@ -15,6 +15,7 @@ from policygen.planning.measured import gpu_name, numbers
 # "detail::" of "detail::fixed_delay_constructor_t<350, 450>"
 _QUALIFIERS = re.compile(r"^(?:::)?(?:\w+::)+")
 _WORD = re.compile(r"\w+")
+EXPLICIT = "Fall back explicitly, so that the more general entry is not picked up"
 
 
 def values_content(case: Case, members: dict[str, str], text: str | None) -> Content:
@@ -39,18 +40,20 @@ def kept_content(case: Case) -> Content:
     primary = next(entry for entry in family.entries if entry.kind == "primary")
     if case.to.is_new:
         if primary.body_span is None:
-            return Content("empty")
+            return Content("empty", label=EXPLICIT)
         args = ", ".join(f"{{{position}}}" for position in range(len(family.parameters)))
-        return Content("inherits", base=f"{family.name}<{args}>")
+        return Content("inherits", base=f"{family.name}<{args}>", label=EXPLICIT)
     entry = case.entry or primary
     if entry.inherits and not entry.members and (base := _base_of(family, entry)):
-        return Content("inherits", base=base)
+        return Content("inherits", base=base, label=EXPLICIT)
     if entry.inherits or (entry.members and entry.kind == "primary"):
         return _policy_content(case)
     values = {m.name: _QUALIFIERS.sub("", m.spelling, count=1) for m in entry.members}
     known = next((label for label in entry.labels if not label.rejected), None)
     text = None if known is None else _label(known.variant, known.scores)
-    return Content("values", values, label=text) if values else Content("empty")
+    if not values:
+        return Content("empty", label=EXPLICIT)
+    return Content("values", values, label=text)
 
 
 def _base_of(family: Family, entry: Entry) -> str | None:

@@ -52,6 +52,8 @@ class Compiler:
     """Headers that are asked about with other content than the tree has."""
     sights: dict[tuple[str, str, bytes, str], Sight] = field(default_factory=dict)
     """What was looked at before."""
+    comparisons: dict[tuple[tuple[str, bytes], ...], Compared] = field(default_factory=dict)
+    """What was compared before."""
 
     @property
     def toolchain(self) -> str:
@@ -75,6 +77,12 @@ class Compiler:
 
     def compare(self, changed: Mapping[str, bytes]) -> Compared:
         """All workloads of these headers, before and after, on every arch that has a policy."""
+        key = tuple(sorted(changed.items()))
+        if key not in self.comparisons:
+            self.comparisons[key] = self._compared(changed)
+        return self.comparisons[key]
+
+    def _compared(self, changed: Mapping[str, bytes]) -> Compared:
         after = self.mark(changed)
         asked = [self._question(place, after) for place in self._all(changed)]
         with ThreadPoolExecutor(2) as pool:

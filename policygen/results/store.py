@@ -60,20 +60,18 @@ class StoredChoice(ChosenRow):
 class Store:
     """An open `policygen.db`; several processes may have it open."""
 
-    def __init__(self, path: Path, database: "Database") -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
-        self._database = database
+        self._connection = connection
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Opens the store, makes it where there is none, and brings an old one up to date."""
-        from sqlite_utils import Database
-
-        return cls(path, Database(open_store(path, PATIENCE), execute_plugins=False))
+        return cls(path, open_store(path, PATIENCE))
 
     def close(self) -> None:
         """Lets go of the file."""
-        self._database.conn.close()
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -99,11 +97,16 @@ class Store:
 
     def history(self, algorithm: str | None = None) -> tuple[StoredChoice, ...]:
         """All decisions in the order they were stored, or those about one benchmark."""
+        from sqlite_utils import Database  # it takes longer to load than to write
+
         query = "SELECT * FROM choices WHERE ?1 IS NULL OR algorithm = ?1 ORDER BY id"
+        database = Database(self._connection, execute_plugins=False)
         with told(self.path), self._transaction("BEGIN"):
-            rows = list(self._database.query(query, [algorithm]))
-            sources = self._by_choice("SELECT choice, path, sha256 FROM sources ORDER BY rowid")
-            outcomes = self._by_choice("SELECT choice, state, at FROM outcomes ORDER BY id")
+            rows = list(database.query(query, [algorithm]))
+            sources = _by_choice(
+                database, "SELECT choice, path, sha256 FROM sources ORDER BY rowid"
+            )
+            outcomes = _by_choice(database, "SELECT choice, state, at FROM outcomes ORDER BY id")
             return tuple(
                 StoredChoice(
                     **row | {"workload": json.loads(row["workload"])},
@@ -113,13 +116,6 @@ class Store:
                 for row in rows
             )
 
-    def _by_choice(self, query: str) -> dict[int, tuple[dict[str, Any], ...]]:
-        found: dict[int, tuple[dict[str, Any], ...]] = {}
-        for row in self._database.query(query):
-            choice = row.pop("choice")
-            found[choice] = (*found.get(choice, ()), row)
-        return found
-
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         # IMMEDIATE waits for another writer here, not half way.
@@ -128,8 +124,16 @@ class Store:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with transaction(self._database.conn, begin) as connection:
+        with transaction(self._connection, begin) as connection:
             yield connection
+
+
+def _by_choice(database: "Database", query: str) -> dict[int, tuple[dict[str, Any], ...]]:
+    found: dict[int, tuple[dict[str, Any], ...]] = {}
+    for row in database.query(query):
+        choice = row.pop("choice")
+        found[choice] = (*found.get(choice, ()), row)
+    return found
 
 
 def _record(connection: sqlite3.Connection, row: ChosenRow) -> int:

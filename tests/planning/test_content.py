@@ -5,7 +5,7 @@ import pytest
 from policygen.model.entry_text import Content
 from policygen.model.facts import Lead, Told
 from policygen.planning.cases import Case
-from policygen.planning.content import kept_content, values_content
+from policygen.planning.content import EXPLICIT, kept_content, values_content
 from policygen.planning.destination import destination
 from policygen.planning.measured import measurements
 from policygen.source.header import read_header
@@ -61,17 +61,17 @@ def reduce(text, arch="sm100", entry=None):
 
 
 def test_a_new_family_falls_back_by_itself_where_the_one_before_only_declares_itself():
-    assert kept_content(reduce(SUMS, "sm103")) == Content("empty")
+    assert kept_content(reduce(SUMS, "sm103")) == Content("empty", label=EXPLICIT)
 
 
 def test_a_new_family_inherits_from_one_that_has_a_body():
     text = SUMS.replace(";", " {};")
     base = "sm100_tuning<{0}, {1}, {2}, {3}, {4}>"
-    assert kept_content(reduce(text, "sm103")) == Content("inherits", base=base)
+    assert kept_content(reduce(text, "sm103")) == Content("inherits", base=base, label=EXPLICIT)
 
 
 def test_an_entry_without_values_stays_without_values():
-    assert kept_content(reduce(SUMS.replace(";", " {};"))) == Content("empty")
+    assert kept_content(reduce(SUMS.replace(";", " {};"))) == Content("empty", label=EXPLICIT)
 
 
 NESTED = """
