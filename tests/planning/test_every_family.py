@@ -30,7 +30,9 @@ def winners(version: str, *, floats: bool = True) -> list[ScoredWorkload]:
         for workload in points(benchmark, version):
             types = [value for axis, value in workload.items() if axis != "OffsetT"]
             base = not floats and FLOATS & set(types)
-            variant = None if base else label(benchmark, f"{benchmark.name} {types}")
+            # Benchmarks that share entries and parameters want the same of them.
+            seed = f"{benchmark.parameters} {types}"
+            variant = None if base else label(benchmark, seed)
             wanted.append(scored(benchmark, workload, variant, version, "any"))
     return wanted
 
