@@ -114,6 +114,11 @@ class Problems(PolicygenError):  # noqa: N818  it is several errors
         return "\n".join(str(error) for error in self.errors)
 
 
+def together(errors: Sequence[PolicygenError]) -> PolicygenError:
+    """What to raise for all of them: a single one is itself."""
+    return errors[0] if len(errors) == 1 else Problems(errors)
+
+
 @dataclass(eq=False)
 class EffectError(PolicygenError):
     """A change that does not do what was planned, or something else besides."""

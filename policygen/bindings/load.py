@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,6 +28,9 @@ from policygen.model.cub import Dialect
 from policygen.paths import cache_folder, write_atomically
 from policygen.resources import folder
 
+if TYPE_CHECKING:
+    from policygen.model.tuning import Family, TuningHeader
+
 Part = TypeVar("Part", bound=Versioned)
 Loaded = TypeVar("Loaded", bound=BaseModel)
 
@@ -41,6 +44,23 @@ class Bound:
     families: tuple[FamilyBinding, ...]
     benchmarks: tuple[BenchmarkBinding, ...]
     calls: tuple[Call, ...]
+
+    def families_at(
+        self, site: Site, headers: "Iterable[TuningHeader]"
+    ) -> "tuple[tuple[FamilyBinding, Family], ...]":
+        """The families that a site's policies read, as far as some headers declare them."""
+        declared = {
+            family.name: family
+            for header in headers
+            if header.name == site.header
+            for family in header.families
+            if family.namespace == site.scope
+        }
+        return tuple(
+            (binding, declared[binding.name])
+            for binding in self.families
+            if binding.site == site.name and binding.name in declared
+        )
 
     def site(self, name: str, dialect: Dialect) -> Site | None:
         """Where a call is decided, in one dialect."""

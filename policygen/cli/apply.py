@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policygen.cli.options import output_options
+from policygen.cli.options import STORE, output_options, store_option
 from policygen.cli.planning import GIVEN, Work, planning_options
-from policygen.cli.undo import STORE
 from policygen.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("--patch", metavar="FILE", help="Write the change for `git apply`, not to the tree.")
 @click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the change does.")
-@click.option(
-    "--store", default=STORE, show_default=True, metavar="FILE", help="Where applies are recorded."
-)
+@store_option
 @output_options
 def apply(
     plan_file: str | None,
@@ -54,14 +51,15 @@ def apply(
     changed = _changed(work)
     effect = None if no_prove or not changed else _proven(work, changed)
     dry = as_diff or check or patch is not None
+    diff = _diff(work, changed)
     if patch is not None:
         from policygen.cli.planning import write_file
 
-        write_file(Path(patch), _diff(work, changed).encode("utf-8", "surrogateescape"))
+        write_file(Path(patch), diff.encode("utf-8", "surrogateescape"))
     if changed and not dry:
         _write(work, changed, Path(store), proved=effect is not None)
     _report(
-        work, effect, changed, as_json=as_json, as_diff=as_diff, head=not quiet, verbose=verbose
+        work.plan, effect, diff, as_json=as_json, as_diff=as_diff, head=not quiet, verbose=verbose
     )
     if not (as_json or as_diff or quiet):
         written = None if dry or not changed else store
@@ -70,6 +68,7 @@ def apply(
 
 
 def _work(plan_file: str | None, given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
+    from policygen import tree
     from policygen.cli.planning import make_plan, open_tree
 
     if plan_file is None:
@@ -83,7 +82,7 @@ def _work(plan_file: str | None, given: Mapping[str, Any], *, prove: bool, quiet
         )
     plan = _read_plan(Path(plan_file))
     names = tuple(file.path for file in plan.files)
-    found, data, compiler = open_tree(given["cub"], names, quiet=quiet)
+    found, data, compiler = open_tree(tree.find(given["cub"], Path.cwd()), names, quiet=quiet)
     if found.cub.version != plan.cub.version:
         raise InputError(
             f"the plan is for CUB {plan.cub.version}, and the tree is CUB {found.cub.version}",
@@ -133,15 +132,13 @@ def _proven(work: Work, changed: Mapping[str, bytes]) -> "Effect":
 
 def _diff(work: Work, changed: Mapping[str, bytes]) -> str:
     from policygen.report.diff import unified
-    from policygen.tree.revision import path_in_repository
+    from policygen.tree.revision import paths_in_repository
 
+    names = sorted(changed)
+    shown = paths_in_repository([work.tree.paths[n] for n in names], Path(work.plan.cub.root))
     return "".join(
-        unified(
-            path_in_repository(work.tree.paths[name], Path(work.plan.cub.root)),
-            work.data[name],
-            after,
-        )
-        for name, after in sorted(changed.items())
+        unified(path, work.data[name], changed[name])
+        for name, path in zip(names, shown, strict=True)
     )
 
 
@@ -168,9 +165,7 @@ def _write(work: Work, changed: Mapping[str, bytes], store: Path, *, proved: boo
     document = Applied(plan=plan, choices=choices).model_dump_json()
     write(changes, store, root, title, document, now)
     _read_back(work, changed, store, root)
-    tell_outcome(store, choices, "applied", now)
-    if proved:
-        tell_outcome(store, choices, "verified", now)
+    tell_outcome(store, choices, ("applied", "verified") if proved else ("applied",), now)
 
 
 def _read_back(work: Work, changed: Mapping[str, bytes], store: Path, root: Path) -> None:
@@ -196,9 +191,9 @@ def _same(path: Path, found: bytes, after: bytes) -> bytes:
 
 
 def _report(
-    work: Work,
+    plan: "Plan",
     effect: "Effect | None",
-    changed: Mapping[str, bytes],
+    diff: str,
     *,
     as_json: bool,
     as_diff: bool,
@@ -210,17 +205,17 @@ def _report(
     from policygen.report.plan import print_effect, print_plan
 
     if as_json:
-        sys.stdout.write(work.plan.to_json() + "\n")
+        sys.stdout.write(plan.to_json() + "\n")
         return
     if as_diff:
-        print_diff(_diff(work, changed))
+        print_diff(diff)
         return
     if verbose:
-        print_plan(work.plan, head=head, verbose=True)
+        print_plan(plan, head=head, verbose=True)
     else:
-        print_apply(work.plan, head=head)
-    if changed:
-        print_diff(_diff(work, changed))
+        print_apply(plan, head=head)
+    if diff:
+        print_diff(diff)
     if effect is not None:
         print_effect(effect, head=head, verbose=verbose)
 

@@ -72,13 +72,11 @@ def _header_names(names: Sequence[str], known: Mapping[str, Path], version: str)
 
 def chosen_archs(texts: Sequence[str], headers: "Sequence[TuningHeader]") -> tuple[str, ...]:
     """The architectures that are asked for; all that the tree has tunings for by default."""
-    from policygen.model.arch import arch_number, parse_arch
+    from policygen.cli.options import parse_archs
+    from policygen.model.arch import arch_number
 
-    try:
-        archs = {parse_arch(text) for text in texts}
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    archs = archs or {family.arch for header in headers for family in header.families}
+    known = {family.arch for header in headers for family in header.families}
+    archs = parse_archs(texts) or known
     return tuple(sorted(archs, key=arch_number))
 
 

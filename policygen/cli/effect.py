@@ -1,14 +1,14 @@
 """`policygen verify-effect`: what was applied is selected, and nothing else changed."""
 
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from policygen.cli.options import cub_option, output_options
-from policygen.cli.undo import STORE
+from policygen.cli.options import cub_option, output_options, parse_archs, store_option
 from policygen.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 @click.command("verify-effect")
 @click.option("--arch", metavar="ARCH", help="Only the last apply for this architecture.")
 @cub_option
-@click.option(
-    "--store", default=STORE, show_default=True, metavar="FILE", help="Where applies are recorded."
-)
+@store_option
 @output_options
 def verify_effect(
     arch: str | None, cub: str | None, store: str, as_json: bool, quiet: bool, verbose: bool
@@ -33,19 +31,15 @@ def verify_effect(
     """
     from policygen import tree
     from policygen.cli.planning import compiler_for, open_tree
-    from policygen.model.arch import parse_arch
     from policygen.planning.judge import judge
     from policygen.report.plan import print_effect
     from policygen.source.scan import read_changed
 
-    try:
-        wanted = None if arch is None else parse_arch(arch)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    root = Path(tree.find(cub, Path.cwd()).root)
-    plan, before = _last(Path(store), root, wanted)
+    wanted = parse_archs([] if arch is None else [arch])
+    there = tree.find(cub, Path.cwd())
+    plan, before = _last(Path(store), Path(there.root), wanted)
     names = tuple(file.path for file in plan.files)
-    found, data, _ = open_tree(cub, names, quiet=quiet)
+    found, data, _ = open_tree(there, names, quiet=quiet)
     headers = {name: read_changed(found.paths[name], before[name]) for name in names}
     compiler = replace(compiler_for(found, headers, before, quiet=quiet), replaced=before)
     now = {name: data[name] for name in names}
@@ -61,7 +55,7 @@ def verify_effect(
     return int(bool(effect.wrong))
 
 
-def _last(store: Path, root: Path, arch: str | None) -> "tuple[Plan, dict[str, bytes]]":
+def _last(store: Path, root: Path, archs: Collection[str]) -> "tuple[Plan, dict[str, bytes]]":
     """The plan of the last apply that is not undone, and the headers that it found."""
     from policygen.edit.journal import Journal
 
@@ -71,10 +65,10 @@ def _last(store: Path, root: Path, arch: str | None) -> "tuple[Plan, dict[str, b
                 if applied.state != "applied" or applied.root.resolve() != root.resolve():
                     continue
                 plan = _plan_of(applied, store)
-                if arch in {None, plan.options.arch}:
+                if not archs or plan.options.arch in archs:
                     files = journal.files_of(applied.id)
                     return plan, {Path(file.path).name: file.before for file in files}
-    what = f" for {arch}" if arch else ""
+    what = f" for {' or '.join(archs)}" if archs else ""
     raise InputError(
         f"{store}: nothing was applied to {root}{what}", "Name the store: --store FILE"
     )

@@ -40,6 +40,20 @@ def filter_options(command: Command) -> Command:
     )(command)
 
 
+STORE = "policygen.db"
+
+
+def store_option(command: Command) -> Command:
+    """`--store`, for every command that reads or writes the journal."""
+    return click.option(
+        "--store",
+        default=STORE,
+        show_default=True,
+        metavar="FILE",
+        help="Where applies are recorded.",
+    )(command)
+
+
 def output_options(command: Command) -> Command:
     """`--json`, `-q` and `-v`."""
     for decorate in (
@@ -59,6 +73,16 @@ def parse_regex(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise InputError(f"-R {text!r} is no regular expression: {error}") from error
+
+
+def parse_archs(texts: Sequence[str]) -> frozenset[str]:
+    """Architectures as they are typed: `sm_90`, `90` and `9.0` are `sm90`."""
+    from policygen.model.arch import parse_arch
+
+    try:
+        return frozenset(parse_arch(text) for text in texts)
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def parse_axes(texts: Sequence[str]) -> Mapping[str, frozenset[str]]:

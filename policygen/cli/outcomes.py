@@ -9,26 +9,27 @@ if TYPE_CHECKING:
     from policygen.model.plan import Action, Plan
     from policygen.results.store import ChosenRow, State
 
-WRITTEN = ("update", "add")
-
 
 def keep_choices(plan: "Plan", store: Path, when: datetime) -> tuple[int, ...]:
     """Stores what is about to be written; the numbers of the choices."""
     from policygen.results.store import Store
 
-    rows = [_row(action, when) for action in plan.actions if action.decision in WRITTEN]
+    rows = [_row(action, when) for action in plan.actions if action.written]
     with Store.open(store) as opened:
         numbers = opened.record(rows)
         opened.outcome(numbers, "planned", when)
     return numbers
 
 
-def tell_outcome(store: Path, choices: Sequence[int], state: "State", when: datetime) -> None:
+def tell_outcome(
+    store: Path, choices: Sequence[int], states: "Sequence[State]", when: datetime
+) -> None:
     """Adds what became of them."""
     from policygen.results.store import Store
 
     with Store.open(store) as opened:
-        opened.outcome(choices, state, when)
+        for state in states:
+            opened.outcome(choices, state, when)
 
 
 def _row(action: "Action", when: datetime) -> "ChosenRow":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from policygen.cli.db import chosen_rules, sources, tell
-from policygen.cli.options import cub_option, filter_options, parse_axes, parse_regex
+from policygen.cli.options import cub_option, filter_options, parse_archs, parse_axes, parse_regex
 from policygen.errors import InputError
 
 if TYPE_CHECKING:
@@ -106,20 +106,25 @@ class Work:
 
 
 def open_tree(
-    cub: str | None, names: "Sequence[str]" = (), *, quiet: bool
+    cub: "Cub", names: "Sequence[str]" = (), *, quiet: bool
 ) -> "tuple[Tree, dict[str, bytes], Compiler]":
     """A tree with its headers' bytes and a compiler for it."""
-    from policygen import tree
     from policygen.cli.asking import read_tree
     from policygen.errors import Problems
-    from policygen.source.files import read_bytes
 
-    found = read_tree(tree.find(cub, Path.cwd()), names)
+    found = read_tree(cub, names)
     if found.errors:
         raise Problems(found.errors)
+    return found, *_asked(found, quiet=quiet)
+
+
+def _asked(found: "Tree", *, quiet: bool) -> "tuple[dict[str, bytes], Compiler]":
+    """The bytes of a tree's headers as they are, and a compiler for it."""
+    from policygen.source.files import read_bytes
+
     data = {name: read_bytes(path) for name, path in found.paths.items()}
     headers = {header.name: header for header in found.headers}
-    return found, data, compiler_for(found, headers, data, quiet=quiet)
+    return data, compiler_for(found, headers, data, quiet=quiet)
 
 
 def compiler_for(
@@ -170,6 +175,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
     """From databases to a plan."""
+    from policygen import tree
     from policygen.cli.inputs import open_inputs
     from policygen.planning.bases import base_remarks
     from policygen.planning.plan import Planner, Sources
@@ -190,7 +196,8 @@ def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
         tell(top.warnings)
         if not top.workloads:
             raise InputError("nothing matches", "See what there is: policygen db info DB...")
-        found, data, compiler = open_tree(given["cub"], _headers(top, given["cub"]), quiet=quiet)
+        cub = tree.find(given["cub"], Path.cwd())
+        found, data, compiler = open_tree(cub, _headers(top, cub.version), quiet=quiet)
         planner = Planner(
             Sources(found.cub, compiler.headers, data),
             options,
@@ -244,15 +251,11 @@ def _served(plan: "Plan", compiler: "Compiler") -> list[str]:
 
 
 def _options(given: Mapping[str, Any]) -> "Options":
-    from policygen.model.arch import parse_arch
     from policygen.model.plan import Options
 
     if given["arch"] is None:
         raise InputError("no architecture is given", "Name the one that was measured: --arch sm90")
-    try:
-        arch = parse_arch(given["arch"])
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    (arch,) = parse_archs([given["arch"]])
     rules = chosen_rules(
         None,
         least_score=given["least_score"],
@@ -266,12 +269,10 @@ def _options(given: Mapping[str, Any]) -> "Options":
     return Options(arch=arch, rules=rules, date=today, **{name: given[name] for name in names})
 
 
-def _headers(top: "DbTop", cub: str | None) -> "tuple[str, ...]":
+def _headers(top: "DbTop", version: str) -> "tuple[str, ...]":
     """The headers that decide the benchmarks; all where a benchmark is not bound."""
-    from policygen import tree
     from policygen.bindings.load import bound
 
-    version = tree.find(cub, Path.cwd()).version
     wanted = {workload.algorithm for workload in top.workloads}
     names = set()
     for algorithm in bound(version):
@@ -298,7 +299,6 @@ def _bases(
     from policygen.bindings.recorded import version_of
     from policygen.cli.asking import read_tree
     from policygen.cli.resolve import other_tree
-    from policygen.source.files import read_bytes
 
     found: dict[str, Compiler] = {}
     for version in sorted({version_of(a.cccl) for a in plan.actions if a.before is not None}):
@@ -311,8 +311,5 @@ def _bases(
                 other = tree.find(version, Path.cwd())
             except InputError:
                 continue
-        read = read_tree(other)
-        data = {name: read_bytes(path) for name, path in read.paths.items()}
-        headers = {header.name: header for header in read.headers}
-        found[version] = compiler_for(read, headers, data, quiet=quiet)
+        _, found[version] = _asked(read_tree(other), quiet=quiet)
     return found

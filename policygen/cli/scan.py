@@ -10,6 +10,7 @@ from policygen.cli.options import (
     cub_option,
     filter_options,
     output_options,
+    parse_archs,
     parse_axes,
     parse_regex,
 )
@@ -68,17 +69,12 @@ def read_scan(
     cached: bool = True,
 ) -> "tuple[Scan, tuple[SourceError, ...]]":
     """The scan of a tree, or of some of its headers, and what could not be read."""
-    from policygen.model.arch import parse_arch
     from policygen.model.base import Problem
     from policygen.model.tuning import Scan
     from policygen.source.scan import scan_headers
     from policygen.source.select import matches, select_families
 
-    pattern, args = parse_regex(regex), parse_axes(axes)
-    try:
-        wanted = frozenset(parse_arch(arch) for arch in archs)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    pattern, args, wanted = parse_regex(regex), parse_axes(axes), parse_archs(archs)
     found, paths = _tree_and_headers(headers, cub)
     scanned = scan_headers(paths, cached=cached)
     families = select_families(scanned.headers, pattern, wanted, args)

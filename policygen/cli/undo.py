@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policygen.cli.options import cub_option, output_options
+from policygen.cli.options import cub_option, output_options, store_option
 
 if TYPE_CHECKING:
     from policygen.edit.undo import Undone
     from policygen.model.undo import Undo
-
-STORE = "policygen.db"
 
 
 @click.command()
@@ -23,9 +21,7 @@ STORE = "policygen.db"
     "--steps", default=1, show_default=True, metavar="N", type=int, help="How many applies."
 )
 @cub_option
-@click.option(
-    "--store", default=STORE, show_default=True, metavar="FILE", help="Where applies are recorded."
-)
+@store_option
 @click.option("--diff", "as_diff", is_flag=True, help="Print what would change; write nothing.")
 @click.option(
     "--check", is_flag=True, help="Exit with 1 when there is something to undo; write nothing."
@@ -83,7 +79,7 @@ def _tell(store: Path, undone: tuple[Undone, ...]) -> None:
             applied = Applied.model_validate_json(step.applied.document)
         except ValidationError:
             continue  # of another version, or not from a plan: nothing is known of its choices
-        tell_outcome(store, applied.choices, "undone", datetime.now(UTC))
+        tell_outcome(store, applied.choices, ("undone",), datetime.now(UTC))
 
 
 def _root(cub: str | None) -> Path | None:
@@ -111,8 +107,11 @@ def _document(undone: tuple[Undone, ...], *, written: bool) -> Undo:
 def _print_diff(undone: tuple[Undone, ...]) -> None:
     from policygen.edit.undo import net_changes
     from policygen.report.diff import print_diff, unified
-    from policygen.tree.revision import path_in_repository
+    from policygen.tree.revision import paths_in_repository
 
-    for change in net_changes(undone):
-        path = path_in_repository(change.path, undone[0].applied.root)
+    if not undone:
+        return
+    changes = net_changes(undone)
+    paths = paths_in_repository([change.path for change in changes], undone[0].applied.root)
+    for path, change in zip(paths, changes, strict=True):
         print_diff(unified(path, change.before, change.after))

@@ -10,7 +10,7 @@ from policygen.edit.lock import tree_lock
 from policygen.edit.recover import Recovered, recover, settle
 from policygen.edit.replace import described, replace
 from policygen.edit.target import present, real
-from policygen.errors import InputError, Problems
+from policygen.errors import InputError, together
 
 __all__ = ["Recovered", "apply", "recover"]
 
@@ -44,7 +44,7 @@ def _checked(changes: Sequence[Change], root: Path) -> tuple[WrittenFile, ...]:
         except InputError as error:
             errors.append(error)
     if errors:
-        raise errors[0] if len(errors) == 1 else Problems(errors)
+        raise together(errors)
     return tuple(files.values())
 
 

@@ -11,7 +11,7 @@ from policygen.edit.lock import tree_lock
 from policygen.edit.recover import Recovered, settle
 from policygen.edit.replace import described, replace
 from policygen.edit.target import present, real
-from policygen.errors import EditedError, InputError, PolicygenError, Problems
+from policygen.errors import EditedError, InputError, PolicygenError, together
 
 _REMEDY = "Nothing was undone. Keep the edit elsewhere and take it out, then undo again."
 
@@ -78,7 +78,7 @@ def net_changes(undone: Sequence[Undone]) -> tuple[Change, ...]:
                 errors.append(error)
             newest[key] = Change((newer or change).path, (newer or change).before, change.after)
     if errors:
-        raise errors[0] if len(errors) == 1 else Problems(errors)
+        raise together(errors)
     changes = (change for change in newest.values() if change.before != change.after)
     return tuple(sorted(changes, key=lambda change: change.path))
 

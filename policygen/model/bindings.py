@@ -174,6 +174,11 @@ class Site(Versioned):
     marked: str = "items"
     """The value in which a mark of an entry shows."""
 
+    @property
+    def scope(self) -> str:
+        """The namespace as headers have it: `cub::detail::scan`."""
+        return f"cub::{self.namespace}"
+
 
 class Call(Versioned):
     """What instantiates an algorithm: axes with their values, and the roles that they fill."""

@@ -17,3 +17,8 @@ class Cub(Record):
     """`--cub`, `policygen.toml`, `checkout`, `cub_headers`, `wheel`, `toolkit` or `header`."""
     includes: tuple[str, ...] = ()
     """Folders that a compiler needs with `-I`, `root` first."""
+
+    @property
+    def include_folders(self) -> tuple[str, ...]:
+        """The same where nobody looked for more than the root."""
+        return self.includes or (self.root,)

@@ -6,6 +6,7 @@ from policygen.model.arch import Arch
 from policygen.model.base import Document, Record
 from policygen.model.cub import Cub
 from policygen.model.tuning import Value
+from policygen.model.workload import in_words
 
 Role = Literal["written", "shared", "later"]
 """Why a workload may change.
@@ -39,8 +40,7 @@ class Wrong(Record):
     @property
     def name(self) -> str:
         """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32 on sm90`."""
-        values = " ".join(f"{axis}={value}" for axis, value in self.workload.items())
-        return f"{self.benchmark} {values} on {self.arch}"
+        return f"{in_words(self.benchmark, self.workload)} on {self.arch}"
 
 
 class Effect(Document):

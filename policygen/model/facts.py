@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policygen.model.tuning import Entry, Family, Value
+from policygen.model.workload import Point, in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,12 @@ class Change:
     @property
     def name(self) -> str:
         """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
-        return " ".join([self.benchmark, *(f"{axis}={value}" for axis, value in self.workload)])
+        return in_words(self.benchmark, dict(self.workload))
+
+    @property
+    def point(self) -> Point:
+        """What changes."""
+        return self.benchmark, self.workload
 
 
 @dataclass(frozen=True, slots=True)

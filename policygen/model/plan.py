@@ -8,6 +8,7 @@ from policygen.model.cub import Cub
 from policygen.model.edit import Edit
 from policygen.model.results import Rules, RunKey
 from policygen.model.tuning import Value
+from policygen.model.workload import Point, point_of
 
 PlanDecision = Literal["update", "add", "fallback", "keep", "reject"]
 """What happens to a workload.
@@ -48,6 +49,16 @@ class Action(RunKey):
     after: dict[str, Value] | None = None
     databases: tuple[str, ...] = ()
 
+    @property
+    def point(self) -> Point:
+        """The workload as a key."""
+        return point_of(self.benchmark, self.workload)
+
+    @property
+    def written(self) -> bool:
+        """Whether it gets other values."""
+        return self.decision in {"update", "add"}
+
 
 class Reached(Record):
     """A workload that the change reaches, and that was not measured on that architecture."""
@@ -57,6 +68,11 @@ class Reached(Record):
     arch: Arch
     kept: bool
     """Whether an entry of its own keeps what it had."""
+
+    @property
+    def point(self) -> Point:
+        """The workload as a key."""
+        return point_of(self.benchmark, self.workload)
 
 
 class PlannedEdit(Edit):

@@ -6,7 +6,7 @@ from policygen.bindings.recorded import Recorded, benchmark_of, today, version_o
 from policygen.errors import InputError, PolicygenError
 from policygen.model.plan import Action, Plan
 from policygen.model.tuning import spell
-from policygen.planning.measured import Point
+from policygen.model.workload import Point, in_words, point_of
 from policygen.planning.oracle import Oracle
 
 
@@ -56,9 +56,8 @@ def _differences(
             pairs = ", ".join(
                 f"{n} {spell(then.values[n])}, here {spell(before[n])}" for n in names
             )
-            words = " ".join(f"{axis}={value}" for axis, value in action.workload.items())
-            told_by = f"{action.benchmark} {words}: base was measured with other values"
-            yield f"{told_by} ({measured}: {pairs})"
+            name = in_words(action.benchmark, action.workload)
+            yield f"{name}: base was measured with other values ({measured}: {pairs})"
     if silent:
         yield (
             f"whether base is the same as in CUB {measured} is not known for {silent} of"
@@ -73,4 +72,4 @@ def _point(action: Action, version: str, measured: str) -> Point | None:
         then = today(Recorded(benchmark, version, action.workload), measured)
     except InputError:
         return None
-    return action.benchmark, tuple(then.items())
+    return point_of(action.benchmark, then)

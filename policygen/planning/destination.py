@@ -6,9 +6,9 @@ from policygen.bindings.archs import archs
 from policygen.bindings.load import Bound, bound
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
+from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Cub
-from policygen.model.tuning import Family, TuningHeader
+from policygen.model.tuning import TuningHeader
 from policygen.planning.cases import Destination
 
 
@@ -20,7 +20,7 @@ def destination(
     header = headers.get(site.header)
     if header is None:
         raise InputError(f"the tree has no {site.header}")
-    known = _families(algorithm, site, header)
+    known = algorithm.families_at(site, [header])
     number = arch_number(arch)
     earlier = [pair for pair in known if arch_number(pair[1].arch) <= number]
     if not earlier:
@@ -45,18 +45,3 @@ def next_arch(arch: str) -> str | None:
     """The architecture that comes after one: its policy must keep what it had."""
     later = [name for name in archs() if arch_number(name) > arch_number(arch)]
     return min(later, key=arch_number, default=None)
-
-
-def _families(
-    algorithm: Bound, site: Site, header: TuningHeader
-) -> list[tuple[FamilyBinding, Family]]:
-    declared = {
-        family.name: family
-        for family in header.families
-        if family.namespace == f"cub::{site.namespace}"
-    }
-    return [
-        (binding, declared[binding.name])
-        for binding in algorithm.families
-        if binding.site == site.name and binding.name in declared
-    ]

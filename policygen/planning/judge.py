@@ -6,11 +6,10 @@ from policygen.model.arch import arch_number
 from policygen.model.changes import changes
 from policygen.model.effect import Changed, Effect, Role, Wrong
 from policygen.model.facts import Change, Compared
-from policygen.model.plan import Action, Plan
+from policygen.model.plan import Plan
 from policygen.model.tuning import Value, spell
-from policygen.planning.measured import Point
+from policygen.model.workload import Point
 
-WRITTEN = ("update", "add")
 WhyNot = Callable[[Point, str], str]
 Place = tuple[Point, str]
 
@@ -18,9 +17,9 @@ Place = tuple[Point, str]
 def judge(plan: Plan, compared: Compared, why_not: WhyNot) -> Effect:
     """Every workload that was written gets its values; every other one has what it had."""
     arch = plan.options.arch
-    written = {point_of(a): a for a in plan.actions if a.decision in WRITTEN}
+    written = {action.point: action for action in plan.actions if action.written}
     allowed = _allowed(plan)
-    found = {(_point(change), change.arch): change for change in compared.changes}
+    found = {(change.point, change.arch): change for change in compared.changes}
     changed: list[Changed] = []
     wrong: list[Wrong] = []
     for point, action in written.items():
@@ -58,17 +57,10 @@ def differs(after: Mapping[str, Value], wanted: Mapping[str, Value]) -> str:
     return ", ".join(rows)
 
 
-def point_of(action: Action) -> Point:
-    """The workload of an action."""
-    return action.benchmark, tuple(action.workload.items())
-
-
 def _allowed(plan: Plan) -> dict[Place, Role]:
     arch = plan.options.arch
     return {
-        ((one.benchmark, tuple(one.workload.items())), one.arch): (
-            "shared" if one.arch == arch else "later"
-        )
+        (one.point, one.arch): "shared" if one.arch == arch else "later"
         for one in plan.reached
         if not one.kept
     }
@@ -79,10 +71,6 @@ def _unplanned(change: Change, arch: str) -> str:
     if arch_number(change.arch) < arch_number(arch):
         return f"an earlier architecture changes: {pairs}"
     return f"it was not to change, and does: {pairs}"
-
-
-def _point(change: Change) -> Point:
-    return change.benchmark, change.workload
 
 
 def _changed(change: Change, role: Role) -> Changed:

@@ -40,7 +40,7 @@ def keep_later(
     later = sorted({c.arch for c in changes if arch_number(c.arch) > arch_number(arch)})
     for other in sorted(later, key=arch_number):
         found = [change for change in changes if change.arch == other]
-        told = oracle.tell([(c.benchmark, c.workload) for c in found], other)
+        told = oracle.tell([change.point for change in found], other)
         spots: dict[int, Change] = {}
         places = []
         for change in found:
@@ -51,7 +51,7 @@ def keep_later(
                     [change],
                     f"{change.name} on {other} would change, and no family of {other} can keep it",
                 )
-            places.append(Spot(told[change.benchmark, change.workload], to))
+            places.append(Spot(told[change.point], to))
             spots[id(places[-1])] = change
         for group in by_entry(places):
             try:

@@ -11,9 +11,8 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Action, Target
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
 from policygen.model.tuning import Value
+from policygen.model.workload import Point, in_words, point_of
 
-Point = tuple[str, tuple[tuple[str, str], ...]]
-"""A benchmark and a point of its compile-time axes."""
 Refused = tuple[ScoredWorkload, Action]
 """A workload that cannot be planned with, and what becomes of it."""
 # v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1, 13.0.88
@@ -34,12 +33,12 @@ class Measurement:
     @property
     def point(self) -> Point:
         """What it is a measurement of."""
-        return self.benchmark.name, tuple(self.workload.items())
+        return point_of(self.benchmark.name, self.workload)
 
     @property
     def name(self) -> str:
         """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
-        return " ".join([self.benchmark.name, *(f"{a}={v}" for a, v in self.workload.items())])
+        return in_words(self.benchmark.name, self.workload)
 
     @property
     def choice(self) -> Choice:

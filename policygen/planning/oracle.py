@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from policygen.model.facts import Compared, Told
-from policygen.planning.measured import Point
+from policygen.model.workload import Point
 
 
 class Oracle(Protocol):

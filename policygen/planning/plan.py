@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from policygen.errors import InputError, PolicygenError, Problems
+from policygen.errors import InputError, PolicygenError, together
 from policygen.model.arch import arch_number
 from policygen.model.changes import changes as told_changes
 from policygen.model.cub import Cub
@@ -12,13 +12,14 @@ from policygen.model.facts import Change, Compared
 from policygen.model.plan import Action, Options, Plan, PlannedEdit, PlannedFile, Reached
 from policygen.model.results import ScoredWorkload
 from policygen.model.tuning import TuningHeader
+from policygen.model.workload import Point
 from policygen.planning.cases import Case, by_entry
 from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
 from policygen.planning.destination import destination, next_arch
 from policygen.planning.edits import HeaderEdits, by_header, header_edits
-from policygen.planning.judge import WRITTEN, differs, point_of
+from policygen.planning.judge import differs
 from policygen.planning.later import NotKeptError, keep_later
-from policygen.planning.measured import Measurement, Point, Refused, in_line, measurements
+from policygen.planning.measured import Measurement, Refused, in_line, measurements
 from policygen.planning.oracle import Oracle
 from policygen.source.splice import splice
 
@@ -172,34 +173,32 @@ class Planner:
     def _lost(self, outcome: Outcome, draft: Draft, compared: Compared) -> dict[Point, str]:
         """Workloads that do not get what was written for them, and why."""
         arch = self.options.arch
-        changes = {(c.benchmark, c.workload): c for c in compared.changes if c.arch == arch}
+        changes = {c.point: c for c in compared.changes if c.arch == arch}
         lost: dict[Point, str] = {}
         for action in outcome.actions:
-            if action.decision not in WRITTEN:
+            if not action.written:
                 continue
-            point = point_of(action)
-            change = changes.get(point)
+            change = changes.get(action.point)
             after = change.after if change else action.before or {}
             if differs(after, action.after or {}):
-                why = self.oracle.why_not(draft.after, point, arch)
-                lost[point] = f"would be unreachable: {why}"
+                why = self.oracle.why_not(draft.after, action.point, arch)
+                lost[action.point] = f"would be unreachable: {why}"
         return lost
 
     def _harmed(
         self, cases: Sequence[Case], outcome: Outcome, compared: Compared
     ) -> dict[Point, str]:
         """Workloads whose entry would take others that are to stay as they are."""
-        written = {point_of(action) for action in outcome.actions if action.decision in WRITTEN}
+        written = {action.point for action in outcome.actions if action.written}
         stays = {c.measurement.point: c for c in cases if c.measurement.point not in written}
         harmed: dict[Point, str] = {}
         for change in compared.changes:
-            point = change.benchmark, change.workload
-            if change.arch != self.options.arch or point not in stays:
+            if change.arch != self.options.arch or change.point not in stays:
                 continue
-            case = stays[point]
+            case, itself = stays[change.point], {change.point}
             header = [w for w in outcome.writes if w.spots[0].header == case.header]
             takers = [write for write in header if write.takes(case)] or header
-            others = _points(takers) - {point} or _points(header) - {point} or {point}
+            others = _points(takers) - itself or _points(header) - itself or itself
             pairs = ", ".join(told_changes(change.before, change.after))
             harmed |= dict.fromkeys(others, f"would change {change.name}, which stays: {pairs}")
         return harmed
@@ -209,12 +208,8 @@ class Planner:
     ) -> tuple[Outcome, Draft, list[Reached]]:
         """What the change reaches besides, and entries that keep it for later architectures."""
         arch = self.options.arch
-        written = {point_of(action) for action in outcome.actions if action.decision in WRITTEN}
-        shared = [
-            c
-            for c in compared.changes
-            if c.arch == arch and (c.benchmark, c.workload) not in written
-        ]
+        written = {action.point for action in outcome.actions if action.written}
+        shared = [c for c in compared.changes if c.arch == arch and c.point not in written]
         later = _later(compared, arch)
         kept = bool(later) and self.options.reach == "only"
         if kept:
@@ -246,7 +241,7 @@ class Planner:
 
         The same workload on the tuned architecture is the cause, else all of its header.
         """
-        points = {(change.benchmark, change.workload) for change in error.changes}
+        points = {change.point for change in error.changes}
         causes = _points([w for w in outcome.writes if not points.isdisjoint(_points([w]))])
         if not causes:
             names = {change.benchmark for change in error.changes}
@@ -285,7 +280,7 @@ def _in_order(
     """In the order of the databases, whatever the tree calls a workload."""
     order = {id(one): position for position, one in enumerate(scored)}
     of_point = {one.point: order[id(one.scored)] for one in known}
-    placed = [(of_point[point_of(action)], action) for action in actions]
+    placed = [(of_point[action.point], action) for action in actions]
     placed += [(order[id(one)], action) for one, action in refused]
     return [action for _, action in sorted(placed, key=lambda pair: pair[0])]
 
@@ -325,10 +320,8 @@ def changed_headers(plan: Plan, data: Mapping[str, bytes]) -> dict[str, bytes]:
             found[file.path] = _changed(plan, file, data.get(file.path))
         except PolicygenError as error:
             errors.append(error)
-    if len(errors) > 1:
-        raise Problems(errors)
     if errors:
-        raise errors[0]
+        raise together(errors)
     return found
 
 

@@ -12,9 +12,10 @@ from policygen.model.cub import Cub
 from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.marks import Marked
 from policygen.model.tuning import TuningHeader
+from policygen.model.workload import Point, point_of
 from policygen.proof.causes import Seen, explain
 from policygen.proof.compile import Progress
-from policygen.proof.overlay import overlay_of
+from policygen.proof.overlay import overlay
 from policygen.proof.probe import Answered, Asked, Tree, ask, shown, values
 from policygen.proof.reach import describe
 from policygen.proof.resolve import used_families
@@ -23,7 +24,6 @@ from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload
 
 ALL = re.compile("")
-Point = tuple[str, tuple[tuple[str, str], ...]]
 Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
 """Marked copies of headers, by name; the caller knows how to read them."""
 
@@ -70,7 +70,7 @@ class Compiler:
         if told.errors:
             raise Problems(told.errors)
         return {
-            point_of(point): _told(place, point, arch, told, marked[place.site.header])
+            _point(point): _told(place, point, arch, told, marked[place.site.header])
             for place in asked
             for point in place.points
         }
@@ -99,7 +99,7 @@ class Compiler:
                     rows = old.of(point, arch), new.of(point, arch)
                     was, now = (values(place.site, row or ()) for row in rows)
                     if was != now:
-                        changes.append(Change(*point_of(point), arch, was, now))
+                        changes.append(Change(*_point(point), arch, was, now))
         archs = tuple(sorted({a for place in asked for a in place.archs}, key=arch_number))
         compared = sum(len(place.points) * len(place.archs) for place in asked)
         return Compared(archs, compared, tuple(changes))
@@ -123,16 +123,16 @@ class Compiler:
 
     def _look(self, place: Place, changed: Mapping[str, bytes], arch: str) -> "Sight":
         """Asks for all workloads of a site: what a policy wants shows in those that it takes."""
-        name, namespace = place.site.header, f"cub::{place.site.namespace}"
+        name, scope = place.site.header, place.site.scope
         copy = self.mark({name: changed.get(name, self.data[name])})[name]
         (everything,) = (p for p in self._all([name]) if p.site == place.site)
-        declared = [f for f in copy.header.families if f.namespace == namespace]
+        declared = [f for f in copy.header.families if f.namespace == scope]
         families = with_new(everything.families, declared)
         question = Asked(place.site, everything.points, (arch,), families, values=False)
         told = self._ask([question], self.includes(changed), {name: copy})
         if told.errors:
             raise Problems(told.errors)
-        read = used_families(copy.header.chains, place.site.namespace, arch)
+        read = used_families(copy.header.chains, scope, arch)
         sight = Sight(copy, Seen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)}), {})
         for point in everything.points:
             row = told.of(point, arch, marked=True)
@@ -142,14 +142,14 @@ class Compiler:
                 if family in read:
                     sight.seen.note(family, key, found.entry, describe(point))
                     if key.entry not in {-1, found.entry}:
-                        sight.passed_by[point_of(point)] = key.entry
+                        sight.passed_by[_point(point)] = key.entry
         return sight
 
     def includes(self, changed: Mapping[str, bytes] | None = None) -> tuple[str, ...]:
         """The tree's include folders, before them those of changed headers."""
-        own = self.cub.includes or (self.cub.root,)
         overlays = {**self.replaced, **(changed or {})}
-        return (*(overlay_of(name, data) for name, data in sorted(overlays.items())), *own)
+        folders = (overlay(name, data) for name, data in sorted(overlays.items()))
+        return *folders, *self.cub.include_folders
 
     def _ask(
         self, asked: Sequence[Asked], includes: tuple[str, ...], marked: Mapping[str, Marked]
@@ -168,7 +168,7 @@ class Compiler:
             policy.arch
             for header in (self.headers[name], after[name].header)
             for chain in header.chains
-            if chain.namespace == f"cub::{place.site.namespace}"
+            if chain.namespace == place.site.scope
             for policy in chain.policies
         }
         return Asked(place.site, place.points, tuple(sorted(archs, key=arch_number)))
@@ -184,7 +184,7 @@ class Compiler:
         wanted = set(points)
         found = places(self.cub, list(self.headers.values()), ALL, {})
         kept = [
-            replace(place, points=tuple(p for p in place.points if point_of(p) in wanted))
+            replace(place, points=tuple(p for p in place.points if _point(p) in wanted))
             for place in found
         ]
         return tuple(place for place in kept if place.points)
@@ -203,7 +203,7 @@ def _told(place: Place, point: Workload, arch: str, answered: Answered, copy: Ma
     return Told(values(place.site, row), entry, leads, found.sizes)
 
 
-def point_of(workload: Workload) -> Point:
+def _point(workload: Workload) -> Point:
     """A workload as planning names it."""
     assert isinstance(workload.call, BenchmarkBinding)
-    return workload.call.name, tuple(workload.values.items())
+    return point_of(workload.call.name, workload.values)

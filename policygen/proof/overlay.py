@@ -2,17 +2,11 @@
 
 import hashlib
 
-from policygen.model.marks import Marked
 from policygen.paths import cache_failure, cache_folder, write_atomically
 from policygen.tree.manifest import shipped
 
 
-def overlay(marked: Marked) -> str:
-    """The include folder of a marked header."""
-    return overlay_of(marked.header.name, marked.data)
-
-
-def overlay_of(name: str, data: bytes) -> str:
+def overlay(name: str, data: bytes) -> str:
     """An include folder with one tuning header; the same content has the same one."""
     digest = hashlib.sha256(data).hexdigest()[:32]
     folder = cache_folder() / "overlay" / digest

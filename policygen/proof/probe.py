@@ -167,7 +167,7 @@ def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
 
 def _unit(batch: Batch, tree: Tree) -> Unit:
     headers = dict.fromkeys(section.site.header for section in batch.sections)
-    folders = [overlay(tree.marked[name]) for name in headers] if batch.marked else []
+    folders = [overlay(name, tree.marked[name].data) for name in headers] if batch.marked else []
     short = ", ".join(name.removeprefix("tuning_").removesuffix(".cuh") for name in headers)
     rendered_from = context(batch.sections, tree.version)
     return Unit(

@@ -11,6 +11,7 @@ from policygen.model.cub import Cub
 from policygen.model.marks import Marked
 from policygen.model.reach import CallOnly, Unreachable
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
+from policygen.model.workload import axes, in_words
 from policygen.proof.causes import Seen, explain
 from policygen.proof.compile import Progress
 from policygen.proof.probe import Asked, Tree, ask, shown, workloads
@@ -58,7 +59,7 @@ def tried_sites(cub: Cub, headers: Sequence[TuningHeader]) -> tuple[Asked, ...]:
                 if call.site == site.name
                 for point in workloads(call, cub.version)
             ]
-            archs = _reading(chains.get(f"cub::{site.namespace}"), families)
+            archs = _reading(chains.get(site.scope), families)
             found.append(Asked(site, tuple(points), archs, families, values=False))
     return tuple(found)
 
@@ -74,7 +75,7 @@ def reach(
     """Asks for every workload which entry shows, and explains those that never do."""
     told = ask(
         tried,
-        Tree(cub.version, cub.includes or (cub.root,), marked),
+        Tree(cub.version, cub.include_folders, marked),
         toolchain,
         progress=progress,
     )
@@ -89,8 +90,8 @@ def reach(
         copy = marked[place.site.header]
         lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
         sightings, seen = Sightings(), Seen({}, {}, lines)
-        chains, namespace = copy.header.chains, place.site.namespace
-        read = {arch: used_families(chains, namespace, arch) for arch in place.archs}
+        chains, scope = copy.header.chains, place.site.scope
+        read = {arch: used_families(chains, scope, arch) for arch in place.archs}
         for point in place.points:
             for arch in place.archs:
                 if row := told.of(point, arch, marked=True):
@@ -142,8 +143,9 @@ def _note(
 
 def describe(point: Workload) -> str:
     """A workload in words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
-    name = [point.call.name] if isinstance(point.call, BenchmarkBinding) else []
-    return " ".join([*name, *(f"{axis}={value}" for axis, value in point.values.items())])
+    if isinstance(point.call, BenchmarkBinding):
+        return in_words(point.call.name, point.values)
+    return " ".join(axes(point.values))
 
 
 def _of(place: Asked, copy: Marked) -> list[tuple[int, Family, Entry]]:
@@ -152,9 +154,7 @@ def _of(place: Asked, copy: Marked) -> list[tuple[int, Family, Entry]]:
     return [
         (number, family, entry)
         for number, (family, entry) in enumerate(copy.entries)
-        if family.name in names
-        and family.namespace == f"cub::{place.site.namespace}"
-        and entry.kind != "primary"
+        if family.name in names and family.namespace == place.site.scope and entry.kind != "primary"
     ]
 
 
@@ -175,11 +175,7 @@ def _order(found: Unreachable | CallOnly) -> tuple[str, int]:
 
 def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[str, ...]:
     """Families with specializations that no binding knows: nothing is said about them."""
-    asked = {
-        (f"cub::{place.site.namespace}", binding.name)
-        for place in tried
-        for binding, _ in place.families
-    }
+    asked = {(place.site.scope, binding.name) for place in tried for binding, _ in place.families}
     return tuple(
         f"{family.namespace}::{family.name}"
         for header in headers

@@ -46,7 +46,7 @@ def resolve(
             )
             for place in asked
         ],
-        Tree(cub.version, cub.includes or (cub.root,), marked),
+        Tree(cub.version, cub.include_folders, marked),
         toolchain,
         progress=progress,
     )
@@ -98,7 +98,7 @@ def _row(
 
 def _difference(place: Place, arch: str, found: Shown, marked: Marked) -> str | None:
     """An entry that has the workload's key and is not selected."""
-    used = used_families(marked.header.chains, place.site.namespace, arch)
+    used = used_families(marked.header.chains, place.site.scope, arch)
     for name, key in found.keys.items():
         if name not in used or key.entry in {-1, found.entry}:
             continue
@@ -109,10 +109,10 @@ def _difference(place: Place, arch: str, found: Shown, marked: Marked) -> str | 
     return None
 
 
-def used_families(chains: Sequence[PolicyChain], namespace: str, arch: str) -> frozenset[str]:
+def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> frozenset[str]:
     """The families that an architecture's policy reads, as the headers' text has it."""
     for chain in chains:
-        if chain.namespace == f"cub::{namespace}":
+        if chain.namespace == scope:
             fitting = [p for p in chain.policies if arch_number(p.arch) <= arch_number(arch)]
             if fitting:
                 newest = max(fitting, key=lambda policy: arch_number(policy.arch))

@@ -60,18 +60,8 @@ def bound_families(
     """The families that a site's policies read; none in the selector dialect."""
     if site.dialect == "selectors":
         return ()
-    declared = {
-        family.name: family
-        for header in headers
-        if header.name == site.header
-        for family in header.families
-        if family.namespace == f"cub::{site.namespace}"
-    }
-    return tuple(
-        (binding, _kinds(binding, declared[binding.name]))
-        for binding in algorithm.families
-        if binding.site == site.name and binding.name in declared
-    )
+    found = algorithm.families_at(site, headers)
+    return tuple((binding, _kinds(binding, family)) for binding, family in found)
 
 
 def marked_members(algorithms: Sequence[Bound], dialect: Dialect) -> dict[tuple[str, str], str]:
@@ -80,7 +70,7 @@ def marked_members(algorithms: Sequence[Bound], dialect: Dialect) -> dict[tuple[
     for algorithm in algorithms:
         for binding in algorithm.families:
             if site := algorithm.site(binding.site, dialect):
-                found[f"cub::{site.namespace}", binding.name] = binding.mark
+                found[site.scope, binding.name] = binding.mark
     return found
 
 

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from policygen.model.plan import Action, Plan
+from policygen.model.workload import in_words
 from policygen.report import console
-from policygen.report.console import plural, print_filled, tree_line
-from policygen.report.plan import STYLES, print_reached
+from policygen.report.console import plural, print_filled
+from policygen.report.plan import STYLES, print_head, print_reached, print_remarks
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,10 +16,9 @@ def print_apply(plan: Plan, *, head: bool) -> None:
     """A line for each workload that is written; those that are rejected with their reason."""
     out = console.results()
     if head:
-        where = f"{tree_line(plan.cub)}; {plan.toolchain}; {plan.options.arch}"
-        print_filled(out, where.split(" "), "", "  ", "dim")
+        print_head(out, plan)
     for action in plan.actions:
-        if action.decision in {"update", "add"}:
+        if action.written:
             _print(out, action, action.variant or "")
         elif action.decision == "reject":
             _print(out, action, action.reason)
@@ -30,11 +30,9 @@ def print_apply(plan: Plan, *, head: bool) -> None:
         if count := sum(action.decision == decision for action in plan.actions):
             out.print(f"{plural(count, 'workload')} {words[count > 1]}", style="dim")
     print_reached(out, plan, verbose=False)
-    for remark in plan.remarks:
-        print_filled(out, f"note: {remark}".split(" "), "", "  ", "yellow")
+    print_remarks(out, plan)
 
 
 def _print(out: "Console", action: Action, text: str) -> None:
-    words = " ".join(f"{axis}={value}" for axis, value in action.workload.items())
-    line = f"{action.decision} {action.benchmark} {words}: {text}"
+    line = f"{action.decision} {in_words(action.benchmark, action.workload)}: {text}"
     print_filled(out, line.split(" "), "", "  ", STYLES[action.decision])

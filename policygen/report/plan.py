@@ -5,8 +5,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from policygen.model.changes import changes
-from policygen.model.effect import Changed, Effect
+from policygen.model.effect import Effect
 from policygen.model.plan import Action, Plan, Reached, Target
+from policygen.model.workload import axes
 from policygen.report import console
 from policygen.report.console import plural, print_filled, tree_line
 
@@ -28,8 +29,7 @@ def print_plan(plan: Plan, *, head: bool, verbose: bool) -> None:
     """Workload by workload: what happens, with which values, and why."""
     out = console.results()
     if head:
-        where = f"{tree_line(plan.cub)}; {plan.toolchain}; {plan.options.arch}"
-        print_filled(out, where.split(" "), "", "  ", "dim")
+        print_head(out, plan)
         out.print()
     for benchmark, actions in groupby(plan.actions, key=lambda action: action.benchmark):
         out.print(benchmark, style="bold")
@@ -40,10 +40,21 @@ def print_plan(plan: Plan, *, head: bool, verbose: bool) -> None:
     if plan.policies:
         text = f"new in the chain: {', '.join(plan.policies)}"
         print_filled(out, text.split(" "), "", "  ", "")
-    for remark in plan.remarks:
-        print_filled(out, f"note: {remark}".split(" "), "", "  ", "yellow")
+    print_remarks(out, plan)
     if head:
         print_filled(out, _summary(plan).split(" "), "", "  ", "")
+
+
+def print_head(out: "Console", plan: Plan) -> None:
+    """Which tree, compiler and architecture."""
+    where = f"{tree_line(plan.cub)}; {plan.toolchain}; {plan.options.arch}"
+    print_filled(out, where.split(" "), "", "  ", "dim")
+
+
+def print_remarks(out: "Console", plan: Plan) -> None:
+    """What the user should know of the whole."""
+    for remark in plan.remarks:
+        print_filled(out, f"note: {remark}".split(" "), "", "  ", "yellow")
 
 
 def print_effect(effect: Effect, *, head: bool, verbose: bool) -> None:
@@ -57,7 +68,7 @@ def print_effect(effect: Effect, *, head: bool, verbose: bool) -> None:
     for one in effect.changed if verbose else ():
         pairs = ", ".join(changes(one.before, one.after))
         text = f"on {one.arch}: {pairs} ({one.role})"
-        print_filled(out, [*_words(one), *text.split(" ")], "  ", "  ", "")
+        print_filled(out, [one.benchmark, *axes(one.workload), *text.split(" ")], "  ", "  ", "")
     if head or effect.wrong:
         parts = [f"{plural(len(written), 'workload')} changed as written"]
         if others:
@@ -73,7 +84,7 @@ def print_effect(effect: Effect, *, head: bool, verbose: bool) -> None:
 
 def _print_action(out: "Console", action: Action, *, verbose: bool) -> None:
     variant = [f" {action.variant}"] if action.variant else []
-    words = [f"{action.decision:8}", *_words(action)[1:], *variant]
+    words = [f"{action.decision:8}", *axes(action.workload), *variant]
     print_filled(out, words, "  ", " " * 9, STYLES[action.decision])
     print_filled(out, action.reason.split(" "), " " * 11, "", "dim")
     if action.target and action.decision != "fallback":
@@ -94,10 +105,6 @@ def _target(action: Action, target: Target) -> str:
     return f"{target.family}<{', '.join(target.args)}>, {place}"
 
 
-def _words(one: Action | Reached | Changed) -> list[str]:
-    return [one.benchmark, *(f"{axis}={value}" for axis, value in one.workload.items())]
-
-
 def print_reached(out: "Console", plan: Plan, *, verbose: bool) -> None:
     """Workloads that the change reaches, and that were not measured."""
     arch = plan.options.arch
@@ -116,7 +123,7 @@ def print_reached(out: "Console", plan: Plan, *, verbose: bool) -> None:
         shown = found if verbose else found[:SHOWN]
         for one in shown:
             on = [] if one.arch == arch else ["on", one.arch]
-            print_filled(out, [*_words(one), *on], "  ", "  ", "")
+            print_filled(out, [one.benchmark, *axes(one.workload), *on], "  ", "  ", "")
         if len(found) > len(shown):
             out.print(f"  and {len(found) - len(shown)} more (-v lists them)", style="dim")
         out.print()

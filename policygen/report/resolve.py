@@ -13,6 +13,7 @@ from policygen.model.resolve import (
     Unresolved,
 )
 from policygen.model.tuning import Value, spell
+from policygen.model.workload import axes
 from policygen.report import console
 from policygen.report.console import plural, print_filled, tree_line
 
@@ -75,7 +76,7 @@ def _print_lot(out: "Console", lot: list[ResolvedRow]) -> None:
     row = lot[0]
     style = STYLES[row.status]
     for each in lot:
-        _print_filled(out, _workload(each.workload), "  ", style, gap=" ")
+        _print_filled(out, axes(each.workload), "  ", style, gap=" ")
     where = f", {_place(row.entry)}" if row.entry else ""
     origin = row.status if row.status != "inherited" else f"inherited from {row.since}"
     _print_filled(out, [f"{origin}{where}"], "      ", style)
@@ -99,10 +100,6 @@ def _lots(rows: list[ResolvedRow]) -> Iterator[list[ResolvedRow]]:
     yield from lots.values()
 
 
-def _workload(workload: dict[str, str]) -> list[str]:
-    return [f"{axis}={value}" for axis, value in workload.items()]
-
-
 def _values(values: dict[str, Value]) -> list[str]:
     return [f"{name}={spell(value)}" for name, value in values.items()]
 
@@ -112,7 +109,7 @@ def _place(entry: EntryPlace) -> str:
 
 
 def _print_difference(out: "Console", row: Differing) -> None:
-    _print_filled(out, _workload(row.workload), "  ", "bold", gap=" ")
+    _print_filled(out, axes(row.workload), "  ", "bold", gap=" ")
     for word, values, entry in (
         ("before:", row.before, row.entry_before),
         ("after: ", row.after, row.entry_after),

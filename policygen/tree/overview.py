@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from policygen.errors import InputError, PolicygenError, Problems, ProcessError
+from policygen.errors import InputError, PolicygenError, ProcessError, together
 from policygen.model.cub import Cub
 from policygen.model.headers import Headers, HeadersEntry, State
 from policygen.tree import store
@@ -61,7 +61,7 @@ def fetch_all(
         except (InputError, ProcessError) as error:
             errors.append(error)
     if errors:
-        raise errors[0] if len(errors) == 1 else Problems(errors)
+        raise together(errors)
     return tuple(trees)
 
 

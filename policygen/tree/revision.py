@@ -3,6 +3,7 @@
 import hashlib
 import tarfile
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from policygen.errors import InputError, MissingToolError, ProcessError
@@ -27,7 +28,7 @@ def open_revision(cub: Cub, revision: str) -> Cub:
         f"{revision}^{{commit}}",
         refused=revision,
     ).strip()
-    folders = [_inside(Path(include), top) for include in cub.includes or (cub.root,)]
+    folders = [_inside(Path(include), top) for include in cub.include_folders]
     digest = hashlib.sha256("\0".join(folders).encode()).hexdigest()[:8]
     folder = cache_folder() / "revisions" / f"{commit}-{digest}"
     if not folder.is_dir():
@@ -40,15 +41,14 @@ def open_revision(cub: Cub, revision: str) -> Cub:
     return open_tree(folder / _inside(root, top), f"revision {revision}")
 
 
-def path_in_repository(path: Path, root: Path) -> str:
-    """How git names a file; where there is no repository, its path from the tree's root."""
+def paths_in_repository(paths: Sequence[Path], root: Path) -> tuple[str, ...]:
+    """How git names files; where there is no repository, their paths from the tree's root."""
     try:
-        top = Path(
-            run(["git", "-C", str(root), "rev-parse", "--show-toplevel"], install=REMEDY).strip()
-        )
-        return path.resolve().relative_to(top.resolve()).as_posix()
+        top = run(["git", "-C", str(root), "rev-parse", "--show-toplevel"], install=REMEDY).strip()
+        found = [path.resolve().relative_to(Path(top).resolve()) for path in paths]
     except (ProcessError, MissingToolError, ValueError):
-        return path.relative_to(root).as_posix()
+        found = [path.relative_to(root) for path in paths]
+    return tuple(path.as_posix() for path in found)
 
 
 def _inside(folder: Path, top: Path) -> str:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from policygen import tree as trees
 from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
 from policygen.edit.apply import apply
@@ -59,7 +60,7 @@ def recorded(tmp_path_factory):
         patch.setenv("POLICYGEN_CACHE", str(cache_folder))
         found = Recorded()
         for name, benchmarks in SITES.items():
-            tree, _, compiler = open_tree(str(root(VERSION)), [name], quiet=True)
+            tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name], quiet=True)
             lot = [
                 (of.name, tuple(point.items()))
                 for of in (benchmark(VERSION, short) for short in benchmarks)

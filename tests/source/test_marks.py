@@ -215,25 +215,25 @@ def test_a_count_that_a_tuning_can_have_is_no_mark(items: int) -> None:
 
 def test_an_overlay_stands_under_its_content(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path))
-    folder = overlay(FOUND)
+    folder = overlay(FOUND.header.name, FOUND.data)
     written = tmp_path / "overlay"
     (path,) = written.rglob("*.cuh")
     assert path.read_bytes() == FOUND.data
     assert str(path) == f"{folder}/cub/device/dispatch/tuning/tuning_demo.cuh"
     before = path.stat().st_mtime_ns, path.stat().st_ino
-    assert overlay(FOUND) == folder
+    assert overlay(FOUND.header.name, FOUND.data) == folder
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
     path.write_bytes(b"damaged")
-    assert overlay(FOUND) == folder
+    assert overlay(FOUND.header.name, FOUND.data) == folder
     assert path.read_bytes() == FOUND.data
-    assert overlay(Marked(FOUND.header, FOUND.data + b"\n", FOUND.entries)) != folder
+    assert overlay(FOUND.header.name, FOUND.data + b"\n") != folder
 
 
 def test_an_overlay_that_cannot_be_written_is_named(tmp_path, monkeypatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "file"))
     with pytest.raises(InputError) as raised:
-        overlay(FOUND)
+        overlay(FOUND.header.name, FOUND.data)
     first, second = str(raised.value).splitlines()
     assert first.startswith(f"cannot write {tmp_path}/file/overlay")
     assert first.endswith("Not a directory")

@@ -59,7 +59,7 @@ def bindings_of(family: Family, cub: Cub) -> tuple[FamilyBinding, ...]:
         if binding.name == family.name
         # The families of old stay in trees that select otherwise, for the public dispatchers.
         and (site := algorithm.site(binding.site, "specializations"))
-        and (site.header, f"cub::{site.namespace}") == (family.header, family.namespace)
+        and (site.header, site.scope) == (family.header, family.namespace)
     )
 
 

@@ -1,0 +1,21 @@
+"""A point of a benchmark's compile-time axes: as a key, and in words."""
+
+from collections.abc import Mapping
+
+Point = tuple[str, tuple[tuple[str, str], ...]]
+"""A benchmark, and a value for each axis in the benchmark's order."""
+
+
+def point_of(benchmark: str, workload: Mapping[str, str]) -> Point:
+    """A workload as a key."""
+    return benchmark, tuple(workload.items())
+
+
+def axes(workload: Mapping[str, str]) -> list[str]:
+    """`T=I8`, `OffsetT=I32`."""
+    return [f"{axis}={value}" for axis, value in workload.items()]
+
+
+def in_words(benchmark: str, workload: Mapping[str, str]) -> str:
+    """`cub.bench.reduce.sum T=I8 OffsetT=I32`."""
+    return " ".join([benchmark, *axes(workload)])
