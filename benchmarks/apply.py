@@ -3,7 +3,6 @@
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -36,12 +35,12 @@ WON = {
     },
 }
 LOG = "POLICYGEN_BENCH_LOG"
-# Notes when a compile begins and ends, and is the compiler otherwise.
+# Notes when a compile begins and ends, and its processor time; is the compiler otherwise.
 WRAPPER = """#!/bin/sh
 start=$(date +%s.%N)
 {nvcc} "$@"
 status=$?
-echo "$start $(date +%s.%N)" >> "${log}"
+{{ echo "$start $(date +%s.%N)"; times; }} > "${log}.$$"
 exit $status
 """
 
@@ -71,7 +70,7 @@ def commands(root: Path, work: Path) -> Commands:
 
 
 def share(root: Path, work: Path) -> str:
-    """How much of an apply with its proof at least one nvcc runs."""
+    """How much of an apply with its proof is nvcc's: of the time, and of the processors' time."""
     tree = own_tree(root, work / "shared-tree")
     home, log = work / "cuda", work / "nvcc.log"
     (home / "bin").mkdir(parents=True)
@@ -83,20 +82,31 @@ def share(root: Path, work: Path) -> str:
     command += ["--cub", str(tree), "--store", str(work / "share.db")]
     for name in WON:
         command += ["--db", str(write(name, work))]
-    environment = {
-        **os.environ,
-        "CUDA_HOME": str(home),
-        LOG: str(log),
-        "POLICYGEN_CACHE": str(fresh(work)),
-    }
-    start = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-    whole = time.perf_counter() - start
-    spans = [tuple(map(float, row.split())) for row in log.read_text().splitlines()]
-    return f"nvcc ran in {covered(spans) / whole:.0%} of {whole:.1f} s, {len(spans)} calls\n"
+    start, used = time.perf_counter(), processor_time()
+    run(command, fresh(work), CUDA_HOME=str(home), **{LOG: str(log)})
+    whole, used = time.perf_counter() - start, processor_time() - used
+    rows = [path.read_text().split() for path in work.glob(f"{log.name}.*")]
+    spans = [(float(start), float(end)) for start, end, *_ in rows]
+    compiled = sum(seconds(user) + seconds(system) for *_, user, system in rows)
+    return (
+        f"nvcc ran in {covered(spans) / whole:.0%} of {whole:.1f} s, {len(spans)} calls, and took"
+        f" {compiled / used:.0%} of {used:.1f} s of processor time\n"
+    )
 
 
-def covered(spans: list[tuple[float, ...]]) -> float:
+def processor_time() -> float:
+    """Seconds that processes took which have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def seconds(text: str) -> float:
+    """`0m1.520s`, as a shell's `times` has it."""
+    minutes, _, rest = text.removesuffix("s").partition("m")
+    return 60 * int(minutes) + float(rest)
+
+
+def covered(spans: list[tuple[float, float]]) -> float:
     """Seconds in which at least one of them ran."""
     total, end = 0.0, 0.0
     for start, stop in sorted(spans):

@@ -29,9 +29,11 @@ Commands = Mapping[str, tuple[Callable[[], None], float | None]]
 """What is measured, with the limit that was set for it; the first is the floor."""
 
 
-def run(command: list[str], cache: Path) -> None:
+def run(command: list[str], cache: Path, **more: str) -> None:
     """One process, from its start to its end."""
-    environment = {**os.environ, "POLICYGEN_CACHE": str(cache)}
+    environment = {**os.environ, "POLICYGEN_CACHE": str(cache), **more}
+    # Installed packages are compiled once; a machine that forbids it would compile at each start.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
 
 

@@ -1,5 +1,6 @@
 """Reads a probe's answers out of its PTX."""
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -7,12 +8,13 @@ from policygen.errors import InputError
 from policygen.model.tuning import Value
 
 # .global .align 1 .b8 __unnamed_1[250] = {115, 116, 97, …};
-_BYTES = re.compile(r"\.b8 [\w$]+\[\d+\] = \{([\d, ]+)\}")
+_BYTES = re.compile(r"\.b8 [\w$]+\[\d+\] = \{(\d+(?:, ?\d+)*)\}")
 # 4U, 4UL, -1
 _NUMBER = re.compile(r"(-?\d+)(?:U?L{0,2})")
 # cub::CUB_300001_SM_900::policygen_probe::, <unnamed>::; not what follows Outer<int>
 _SCOPE = re.compile(r"(?<![\w:>])(?:::)?(?:(?:<unnamed>|\(anonymous namespace\)|\w+)::)+(?=\w)")
 _OPENING, _CLOSING = "<([{", ">)]}"
+_MARKS = re.compile(r"[<([{>)\]},;]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
     """Row → its answers, each as the compiler prints the type."""
     found = {}
     for match in _BYTES.finditer(ptx):
-        data = bytes(int(byte) for byte in match[1].split(",")).rstrip(b"\0")
+        data = _bytes(match)
         if b"policygen_probe::row<" in data:
             text = data.decode(errors="replace")
             try:
@@ -40,6 +42,14 @@ def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
         # No answer must not read as "nothing is selected".
         raise InputError("the probe's PTX holds no answers", "Please report this.")
     return found
+
+
+def _bytes(match: re.Match[str]) -> bytes:
+    try:
+        # JSON's reader is the fastest there is: a large unit has a million digits.
+        return bytes(json.loads(f"[{match[1]}]")).rstrip(b"\0")
+    except ValueError as error:
+        raise _unreadable(match[0]) from error
 
 
 def value(answer: str) -> Value:
@@ -81,12 +91,13 @@ def _inside(text: str) -> str:
 def _split(text: str, separator: str) -> list[str]:
     """Splits where no bracket is open."""
     parts, depth, start = [], 0, 0
-    for index, char in enumerate(text):
-        if char in _OPENING:
+    for found in _MARKS.finditer(text):
+        mark = found[0]
+        if mark in _OPENING:
             depth += 1
-        elif char in _CLOSING:
+        elif mark in _CLOSING:
             depth -= 1
-        elif char == separator and depth == 0:
-            parts.append(text[start:index].strip())
-            start = index + 1
+        elif mark == separator and depth == 0:
+            parts.append(text[start : found.start()].strip())
+            start = found.end()
     return [*parts, text[start:].strip()]

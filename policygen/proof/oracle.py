@@ -97,6 +97,8 @@ class Compiler:
             for point in place.points:
                 for arch in place.archs:
                     rows = old.of(point, arch), new.of(point, arch)
+                    if rows[0] == rows[1]:
+                        continue
                     was, now = (values(place.site, row or ()) for row in rows)
                     if was != now:
                         changes.append(Change(*_point(point), arch, was, now))
