@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import apply, databases, probe, scan
+from benchmarks import apply, databases, probe, sass, scan
 from benchmarks.measure import ROUNDS, measure, show
 from policygen import __version__
 from policygen.paths import cache_folder, write_atomically
@@ -38,6 +38,10 @@ def main() -> None:
         show("ten workloads in three headers, whole process", applies)
         print(apply.rates(applies))
         print(apply.share(tree, Path(folder)))
+        compared = measure(sass.commands(tree, Path(folder)), sass.ROUNDS)
+        show("machine code of both sides, whole process", compared)
+        print(sass.rates(compared))
+        print(sass.listings(Path(folder)))
     document = {
         "policygen": __version__,
         "python": platform.python_version(),
@@ -49,6 +53,7 @@ def main() -> None:
         "databases": [asdict(figure) for figure in tops],
         "probe": [asdict(figure) for figure in (*probes, *audits)],
         "apply": [asdict(figure) for figure in applies],
+        "sass": [asdict(figure) for figure in compared],
     }
     path = HERE / "results" / "figures.json"
     write_atomically(path, (json.dumps(document, indent=1) + "\n").encode())

@@ -21,6 +21,7 @@ from policygen.model.plan import Plan
 from policygen.model.reach import Reach
 from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
+from policygen.model.sass import Dump, DumpIndex, VerifySass
 from policygen.model.tuning import Scan
 from policygen.model.undo import Undo
 
@@ -31,6 +32,8 @@ DOCUMENTS: tuple[type[Document], ...] = (
     DbCoverage,
     DbInfo,
     DbTop,
+    Dump,
+    DumpIndex,
     Effect,
     Headers,
     LintReport,
@@ -40,6 +43,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Resolution,
     Scan,
     Undo,
+    VerifySass,
 )
 FILES: dict[str, type[BaseModel]] = {"binding": Binding, "binding-types": Types}
 """Files that we read: their schemas serve an editor, and whoever writes a binding."""

@@ -1,9 +1,11 @@
 """Where policygen keeps what it can make again: the user's cache folder."""
 
 import os
+import re
 import secrets
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from policygen.errors import InputError
@@ -26,6 +28,11 @@ def cache_failure(error: OSError) -> InputError:
         f"cannot write {error.filename or cache_folder()}: {error.strerror or error}",
         "Set POLICYGEN_CACHE to a folder that can be written.",
     )
+
+
+def file_name(words: Iterable[str]) -> str:
+    """A name that every file system takes."""
+    return re.sub(r"[^\w.-]+", "-", ".".join(words))
 
 
 def write_atomically(path: Path, data: bytes) -> None:

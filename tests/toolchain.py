@@ -28,3 +28,11 @@ def compile_to_ptx(
     ]
     command += ["-o", str(source.with_suffix(".ptx")), str(source)]
     return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def compiled(source: Path, made: Path, *options: str) -> Path:
+    """What nvcc makes of a source; a failure shows its words."""
+    command = [str(nvcc()), *options, "-std=c++17", "-o", str(made), str(source)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return made

@@ -64,6 +64,8 @@ def _steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]:
         ["apply", "--plan", str(plan), *tree_option, *store],
     )
     yield "Prove it again, workload by workload", ["verify-effect", "-v", *tree_option, *store]
+    sass = ["verify-sass", "--arch", "sm100", "-a", "T=I8", "-a", "OffsetT=I32"]
+    yield "Is the machine code for a later GPU what it was?", [*sass, *tree_option, *store]
     yield "Take it back, byte for byte", ["undo", *store]
 
 

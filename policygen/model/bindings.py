@@ -73,6 +73,8 @@ class Types(Record):
     """The versions of CUB whose benchmarks the bindings were compared with."""
     compiled: tuple[str, ...]
     """The versions whose headers they were compiled with: `3.2`."""
+    helper_kernels: tuple[str, ...] = ()
+    """Kernels that algorithms bring along and never run."""
     open_classes: tuple[str, ...] = ()
     """Enumerations whose `no` stands for every type that is no number of its size."""
     spellings: dict[str, str] = Field(default_factory=dict)

@@ -22,6 +22,7 @@ from policygen.proof.toolchain import REMEDY, Toolchain
 Progress = Callable[[int, int, str], None]
 FLAGS = ("-std=c++17", "-ptx", "--expt-relaxed-constexpr", "-w")
 LINES = 12
+MEMORY = "Is there enough memory?"
 """As much of the compiler's message as is shown."""
 
 
@@ -85,10 +86,7 @@ def _compile(unit: Unit, toolchain: Toolchain) -> str:
             outputs = ["--keep", "--keep-dir", temporary, "-o", str(made)]
             run([*command, *outputs, str(source)], install=REMEDY)
         except ProcessError as error:
-            # It stays: whoever reads the message can repeat the command.
-            kept = source.replace(folder / f"{key}.cu")
-            shown = shlex.join([*command, "-o", os.devnull, str(kept)])
-            raise RefusedError([shown], error.status, _shortened(error.stderr)) from error
+            raise compile_failure(error, source, folder / f"{key}.cu", command) from error
         text = made.read_text()
         # The old list must not vouch for the new text.
         manifest.unlink(missing_ok=True)
@@ -96,6 +94,19 @@ def _compile(unit: Unit, toolchain: Toolchain) -> str:
         for preprocessed in Path(temporary).glob("*.ii"):
             deps.record(manifest, preprocessed)
         return text
+
+
+def compile_failure(
+    error: ProcessError, source: Path, kept: Path, command: Sequence[str]
+) -> ProcessError:
+    """What to tell of a unit that does not compile: it stays, so that the command can be repeated.
+
+    A compiler that was killed says nothing of the unit.
+    """
+    if error.status < 0:
+        return ProcessError([*command, str(source)], error.status, "it was killed", MEMORY)
+    shown = shlex.join([*command, "-o", os.devnull, str(source.replace(kept))])
+    return RefusedError([shown], error.status, _shortened(error.stderr))
 
 
 @contextmanager

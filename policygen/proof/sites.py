@@ -35,7 +35,7 @@ def places(
     """Every site with benchmarks that match, or all of some headers; nothing left is an error."""
     found = []
     for algorithm in bound(cub.version):
-        for site in _sites(algorithm, cub.dialect):
+        for site in sites_of(algorithm, cub.dialect):
             if header_names and site.header not in header_names:
                 continue
             points = [
@@ -43,14 +43,14 @@ def places(
                 for benchmark in algorithm.benchmarks
                 if benchmark.site == site.name and pattern.match(benchmark.name)
                 for point in workloads(benchmark, cub.version)
-                if _matches(point, axes)
+                if matches(point, axes)
             ]
             if points:
                 families = bound_families(algorithm, site, headers)
                 tuned = any(binding.site == site.name for binding in algorithm.families)
                 found.append(Place(algorithm.algorithm, site, families, tuple(points), tuned))
     if not found:
-        raise _nothing(cub.version, pattern, axes, header_names)
+        raise nothing_bound(cub.version, pattern, axes, header_names)
     return tuple(found)
 
 
@@ -113,7 +113,7 @@ def _arch(name: str) -> int:
     return int(re.sub(r"\D.*", "", name.removeprefix("sm")))
 
 
-def _sites(algorithm: Bound, dialect: Dialect) -> list[Site]:
+def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:
     """One for each name: of the tree's dialect where the version has it, else of the other."""
     names = dict.fromkeys(site.name for site in algorithm.sites)
     other: Dialect = "specializations" if dialect == "selectors" else "selectors"
@@ -131,7 +131,7 @@ def _kinds(binding: FamilyBinding, family: Family) -> tuple[str, ...]:
     return tuple(parameter.kind for parameter in family.parameters)
 
 
-def _matches(point: Workload, axes: Mapping[str, frozenset[str]]) -> bool:
+def matches(point: Workload, axes: Mapping[str, frozenset[str]]) -> bool:
     """CCCL's `-a`: `T{ct}=I8`; the flags may be left out, and an older name of an axis is known."""
     assert isinstance(point.call, BenchmarkBinding)
     names = {**{name: name for name in point.values}, **_older(point.call)}
@@ -145,12 +145,13 @@ def _older(benchmark: BenchmarkBinding) -> dict[str, str]:
     return {older: axis for axis, older in benchmark.renamed.items() if axis in benchmark.axes}
 
 
-def _nothing(
+def nothing_bound(
     version: str,
     pattern: re.Pattern[str],
     axes: Mapping[str, frozenset[str]],
     header_names: frozenset[str],
 ) -> InputError:
+    """What was asked for, and what there is."""
     benchmarks = [b for algorithm in bound(version) for b in algorithm.benchmarks]
     asked = [f"-R {pattern.pattern!r}"] if pattern.pattern else []
     asked += [f"-a '{axis}=[{','.join(sorted(wanted))}]'" for axis, wanted in axes.items()]

@@ -45,6 +45,21 @@ def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:
     raise MissingToolError("nvcc", REMEDY)
 
 
+def find_disassembler(toolchain: Toolchain) -> Path:
+    """Cuobjdump beside nvcc, else on PATH; it starts nvdisasm, which must be there, too."""
+    _tool("nvdisasm", toolchain)
+    return _tool("cuobjdump", toolchain)
+
+
+def _tool(name: str, toolchain: Toolchain) -> Path:
+    beside = toolchain.nvcc.with_name(name)
+    if beside.is_file():
+        return beside
+    if found := shutil.which(name):
+        return Path(found)
+    raise MissingToolError(name, REMEDY)
+
+
 def _candidates(environment: Mapping[str, str]) -> Iterable[Path]:
     if home := environment.get("CUDA_HOME"):
         nvcc = Path(home) / "bin" / "nvcc"

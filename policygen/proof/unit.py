@@ -105,11 +105,16 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
 def _includes(section: Section, version: str) -> Iterator[str]:
     yield from section.site.includes
     for point in section.points:
-        for axis, text in point.values.items():
-            if axis in point.call.axes and not is_constant(text):
-                header = axis_type(text, version).header
-                if header:
-                    yield header
+        yield from axis_headers(point, version)
+
+
+def axis_headers(point: Workload, version: str) -> Iterator[str]:
+    """The headers that the types of a workload come from."""
+    for axis, text in point.values.items():
+        if axis in point.call.axes and not is_constant(text):
+            header = axis_type(text, version).header
+            if header:
+                yield header
 
 
 def _values(site: Site) -> list[str]:
@@ -139,14 +144,19 @@ def _workload(
     call, values = point.call, point.values
     return {
         "index": index,
-        "axes": [_axis(axis, text, version) for axis, text in values.items() if axis in call.axes],
+        "axes": [
+            axis_declaration(axis, text, version)
+            for axis, text in values.items()
+            if axis in call.axes
+        ],
         "roles": call.roles,
         "constants": call.constants,
         "sized": [] if families is None else sized_roles(call, families),
     }
 
 
-def _axis(axis: str, text: str, version: str) -> str:
+def axis_declaration(axis: str, text: str, version: str) -> str:
+    """What a unit calls `axis::T`."""
     if is_constant(text):
         return f"static constexpr auto {axis} = {text};"
     return f"using {axis} = {axis_type(text, version).cpp};"

@@ -1,0 +1,1 @@
+"""Machine code before and after a change, kernel by kernel."""

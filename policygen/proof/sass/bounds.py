@@ -1,0 +1,55 @@
+"""Reads the launch bounds of kernels out of a cubin, where no listing shows them."""
+
+import struct
+from collections.abc import Iterator
+from math import prod
+
+from policygen.errors import InputError
+
+_MAGIC = b"\x7fELF\x02\x01"
+_INFO = b".nv.info."
+_SIZED = 4
+"""The format of an attribute whose value has a size of its own; all others have two bytes."""
+_MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10
+
+
+def max_threads(cubin: bytes, source: str) -> dict[str, int]:
+    """Kernel → the threads of a block that it was compiled for, where it has a bound."""
+    try:
+        sections = dict(_sections(cubin))
+        found = {}
+        for name, data in sections.items():
+            if name.startswith(_INFO):
+                for attribute, value in _attributes(data):
+                    if attribute in {_MAX_THREADS, _REQUIRED_THREADS}:
+                        found[name.removeprefix(_INFO).decode()] = prod(struct.unpack("<3I", value))
+    except (struct.error, IndexError, ValueError) as error:
+        raise InputError(f"{source} is no whole cubin: {error}") from error
+    return found
+
+
+def _sections(cubin: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """ELF64's section headers: offset at 0x28, then size, number and that of the names at 0x3a."""
+    if not cubin.startswith(_MAGIC):
+        raise ValueError("it is no ELF file of 64 bits")
+    (start,) = struct.unpack_from("<Q", cubin, 0x28)
+    size, count, names = struct.unpack_from("<3H", cubin, 0x3A)
+    headers = [struct.unpack_from("<2I4Q", cubin, start + i * size) for i in range(count)]
+    _, kind, _, _, where, length = headers[names]
+    strings = cubin[where : where + length]
+    for name, kind, _, _, where, length in headers:
+        data = b"" if kind == 8 else cubin[where : where + length]  # 8: it has no bytes
+        yield strings[name : strings.index(b"\0", name)], data
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Format, attribute, and a value of two bytes, or its size and then the value."""
+    at = 0
+    while at < len(data):
+        kind, attribute, value = struct.unpack_from("<2BH", data, at)
+        at += 4
+        if kind == _SIZED:
+            yield attribute, data[at : at + value]
+            at += value
+        else:
+            yield attribute, struct.pack("<H", value)

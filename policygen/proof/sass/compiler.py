@@ -1,0 +1,101 @@
+"""Compiles the calls of workloads, side by side and each unit once."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from policygen.errors import PolicygenError
+from policygen.model.sass import Kernel
+from policygen.model.workload import Point, in_words
+from policygen.process import end_all
+from policygen.proof.compile import Progress
+from policygen.proof.sass.build import Headers, Job, Tools, build, preprocess
+from policygen.proof.sass.calls import Called
+
+MEMORY = 1 << 30
+"""Bytes that a compile may need; the largest that was measured took three quarters of it."""
+
+Spot = tuple[Point, str]
+"""A workload on an architecture."""
+Kernels = tuple[Kernel, ...] | PolicygenError
+"""Of a unit, or why there are none."""
+Contents = Mapping[Headers, str | PolicygenError]
+"""What the preprocessor makes of headers, by name."""
+Key = TypeVar("Key")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """What compiles, where it keeps what it made, and what runs the compiles.
+
+    Any executor will do that can call a function of a module with picklable arguments.
+    """
+
+    tools: Tools
+    cache: Path
+    executor: Executor
+    progress: Progress | None = None
+
+    def contents(self, wanted: Iterable[tuple[Spot, Called]]) -> Contents:
+        """What the preprocessor makes of the headers of calls."""
+        headers = dict.fromkeys(called.headers(arch) for (_, arch), called in wanted)
+        return self._all(
+            {one: self.executor.submit(preprocess, one, self.tools, self.cache) for one in headers},
+            lambda one: f"headers for {one.arch}",
+        )
+
+    def kernels(self, wanted: Sequence[tuple[Spot, Called]], contents: Contents) -> list[Kernels]:
+        """The kernels of calls, in their order; what is the same in several is compiled once."""
+        asked: list[Job | PolicygenError] = []
+        names: dict[Job, str] = {}
+        for ((benchmark, workload), arch), called in wanted:
+            headers = called.headers(arch)
+            content = contents[headers]
+            if isinstance(content, PolicygenError):
+                asked.append(content)
+                continue
+            job = Job(called.text, headers, content)
+            asked.append(job)
+            names.setdefault(job, f"{in_words(benchmark, dict(workload))} on {arch}")
+        futures = {job: self.executor.submit(build, job, self.tools, self.cache) for job in names}
+        made = self._all(futures, lambda job: names[job])
+        return [made[one] if isinstance(one, Job) else one for one in asked]
+
+    def _all(
+        self, futures: Mapping[Key, "Future[Made]"], name: Callable[[Key], str]
+    ) -> dict[Key, Made]:
+        keys = {future: key for key, future in futures.items()}
+        for done, future in enumerate(as_completed(keys), 1):
+            future.result()
+            if self.progress:
+                self.progress(done, len(keys), name(keys[future]))
+        return {key: future.result() for key, future in futures.items()}
+
+
+@contextmanager
+def workers(count: int | None) -> Iterator[Executor]:
+    """Threads that compile: as many as there are cores, and memory; stopped, they leave nothing."""
+    executor = ThreadPoolExecutor(count or max(1, min(os.cpu_count() or 1, _memory() // MEMORY)))
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        end_all()
+        raise
+    finally:
+        executor.shutdown()
+
+
+def _memory() -> int:
+    """Bytes that are free, or can be made so."""
+    try:
+        rows = Path("/proc/meminfo").read_text().splitlines()
+        # MemAvailable:   23456789 kB
+        return next(int(row.split()[1]) for row in rows if row.startswith("MemAvailable:")) << 10
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

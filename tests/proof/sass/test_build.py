@@ -1,0 +1,190 @@
+import pickle
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
+from policygen.proof.compile import RefusedError
+from policygen.proof.sass.build import Headers, Job, Tools, build, preprocess
+from policygen.proof.toolchain import find_disassembler, find_toolchain
+from tests.proof.sass.dumps import FOLDER, SUM_INT
+
+pytestmark = pytest.mark.nvcc
+
+TEXT = (FOLDER / "kernels.cu").read_text()
+HEADERS = Headers("#include <some.cuh>\nint used = VALUE;\n", (), "sm90")
+
+
+@pytest.fixture(scope="module")
+def tools():
+    toolchain = find_toolchain()
+    return Tools(str(toolchain.nvcc), str(find_disassembler(toolchain)), toolchain.version)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def none(tools, tmp_path):
+    """A toolchain of which nothing may be started."""
+    return replace(tools, nvcc=str(tmp_path / "absent"), cuobjdump=str(tmp_path / "absent"))
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def included(folder, text):
+    folder.mkdir(exist_ok=True)
+    (folder / "some.cuh").write_text(text)
+    return replace(HEADERS, includes=(str(folder),))
+
+
+def job(text=TEXT, content="content"):
+    return Job(text, replace(HEADERS, text=""), content)
+
+
+def test_where_headers_stand_and_their_comments_do_not_matter(tools, cache, tmp_path):
+    one = included(tmp_path / "one", "#define VALUE 1\nconst char* file = __FILE__;\n")
+    two = included(
+        tmp_path / "two",
+        "/* a\n comment */\n\n#define VALUE 1\nconst char* file = __FILE__; // b\n",
+    )
+    three = included(tmp_path / "three", "#define VALUE 2\nconst char* file = __FILE__;\n")
+    names = [preprocess(one_of, tools, cache) for one_of in (one, two, three)]
+    assert isinstance(names[0], str)
+    assert names[0] == names[1] != names[2]
+
+
+def test_headers_are_preprocessed_once_until_they_change(tools, none, cache, tmp_path):
+    headers = included(tmp_path / "one", "#define VALUE 1\n")
+    name = preprocess(headers, tools, cache)
+    assert preprocess(headers, none, cache) == name
+    included(tmp_path / "one", "#define VALUE 3\n")
+    assert isinstance(preprocess(headers, none, cache), MissingToolError)
+    assert preprocess(headers, tools, cache) not in {name, None}
+
+
+def test_a_name_that_is_damaged_is_made_again(tools, cache, tmp_path):
+    headers = included(tmp_path / "one", "#define VALUE 1\n")
+    name = preprocess(headers, tools, cache)
+    (kept,) = (cache / "sass").glob("*.name")
+    for damage in (b"", name.encode()[:-1], b"\xff" * 64):
+        kept.write_bytes(damage)
+        assert preprocess(headers, tools, cache) == name
+
+
+def test_headers_that_are_refused_say_why(tools, cache, tmp_path):
+    error = preprocess(included(tmp_path / "one", "#error stop here\n"), tools, cache)
+    assert isinstance(error, RefusedError)
+    assert "stop here" in str(error)
+
+
+def test_a_unit_is_compiled_once(tools, none, cache):
+    kernels = build(job(), tools, cache)
+    assert {k.name: k.max_threads for k in kernels}[SUM_INT] == 128
+    assert build(job(), none, cache) == kernels
+    assert isinstance(build(job(content="other"), none, cache), MissingToolError)
+    assert isinstance(build(job(), replace(none, version="14.0"), cache), MissingToolError)
+    assert sorted(path.suffix for path in (cache / "sass").iterdir()) == [".sass"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[:-20],
+        lambda data: data.replace(b"BRA", b"BAR", 1),
+        lambda data: data.partition(b"\n")[2],
+        lambda data: b"4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945\n[]",
+    ],
+)
+def test_a_damaged_cache_costs_a_compile_and_nothing_else(tools, cache, damage):
+    kernels = build(job(), tools, cache)
+    (kept,) = (cache / "sass").glob("*.sass")
+    kept.write_bytes(damage(kept.read_bytes()))
+    assert build(job(), tools, cache) == kernels
+
+
+def test_a_unit_that_is_refused_shows_its_command_and_stays(tools, cache):
+    error = build(job("int broken() { return not_declared; }\n"), tools, cache)
+    assert isinstance(error, RefusedError)
+    assert 'identifier "not_declared" is undefined' in str(error)
+    command = shlex.split(error.command[0])
+    assert command[0] == tools.nvcc
+    assert "-cubin" in command
+    assert "not_declared" in (cache / "sass" / command[-1]).read_text()
+
+
+def test_a_compiler_that_dies_says_nothing_of_the_unit(tools, cache, tmp_path):
+    dies = replace(tools, nvcc=script(tmp_path / "nvcc", "kill -9 $$"))
+    error = build(job(), dies, cache)
+    assert isinstance(error, ProcessError)
+    assert not isinstance(error, RefusedError)
+    assert "it was killed" in str(error)
+    assert list((cache / "sass").iterdir()) == []
+    assert not isinstance(build(job(), tools, cache), PolicygenError)
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tools, cache, tmp_path):
+    full = 'echo "fatal error: error writing to unit.ii: No space left on device" >&2; exit 1'
+    error = build(job(), replace(tools, nvcc=script(tmp_path / "nvcc", full)), cache)
+    assert "No space left on device" in str(error)
+    assert not list((cache / "sass").glob("*.sass"))
+    assert not isinstance(build(job(), tools, cache), PolicygenError)
+
+
+def test_a_disk_that_is_full_when_a_result_is_kept_is_told(tools, cache, monkeypatch):
+    def full(path, data):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("policygen.proof.sass.build.write_atomically", full)
+    error = build(job(), tools, cache)
+    assert isinstance(error, InputError)
+    assert "No space left on device" in str(error)
+    monkeypatch.undo()
+    assert not isinstance(build(job(), tools, cache), PolicygenError)
+
+
+def test_a_cache_that_cannot_be_written_is_an_error(tools, tmp_path):
+    (tmp_path / "cache").write_text("")
+    for error in (
+        build(job(), tools, tmp_path / "cache"),
+        preprocess(HEADERS, tools, tmp_path / "cache"),
+    ):
+        assert isinstance(error, InputError)
+        assert "POLICYGEN_CACHE" in str(error)
+
+
+@pytest.mark.parametrize("text", ["true", "echo 'code for sm_90'"])
+def test_a_listing_without_kernels_is_never_kept(tools, cache, tmp_path, text):
+    silent = replace(tools, cuobjdump=script(tmp_path / "cuobjdump", text))
+    error = build(job(), silent, cache)
+    assert isinstance(error, InputError)
+    assert "no kernel is recognised" in str(error)
+    assert not isinstance(build(job(), tools, cache), PolicygenError)
+
+
+def test_compilers_leave_their_own_files_with_ours(tools, cache, tmp_path):
+    folder = tmp_path / "said"
+    writes = script(tmp_path / "nvcc", f'echo "$TMPDIR" > {folder}; exit 1')
+    build(job(), replace(tools, nvcc=writes), cache)
+    said = folder.read_text().strip()
+    assert said.startswith(str(cache / "sass"))
+    assert not Path(said).exists()
+
+
+def test_another_process_can_do_a_job(tools):
+    assert pickle.loads(pickle.dumps((job(), tools))) == (job(), tools)
+    for error in (
+        InputError("a", "b"),
+        RefusedError(["nvcc"], 1, "text"),
+        MissingToolError("a", "b"),
+    ):
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -1,0 +1,61 @@
+import pytest
+
+from policygen.proof.sass.names import demangled, function, lasting, short
+from tests.proof.sass.dumps import CPP, EMPTY, SUM_INT
+
+HUB = "cub::CUB_300001_SM_900::detail::scan::policy_hub<int, int, cuda::std::__4::plus<void> >"
+SCAN = (
+    f"void cub::CUB_300001_SM_900::detail::scan::DeviceScanKernel<{HUB}::Policy1000, int*, int*,"
+    " cub::CUB_300001_SM_900::ScanTileState<int, true>, (bool)0>(int*, int*)"
+)
+
+
+def test_names_are_demangled_in_one_go():
+    assert demangled(CPP) == CPP
+    assert demangled([]) == {}
+    assert demangled(["plain"]) == {"plain": "plain"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (CPP[EMPTY], "lib::EmptyKernel()"),
+        (
+            CPP[SUM_INT],
+            "void lib::SumKernel<lib::policy_hub<int>::Policy, int>(int const*, int*, int)",
+        ),
+        ("cub::_V_300200_SM_800::kernel<int>()", "cub::kernel<int>()"),
+        ("thrust::THRUST_300001_SM_900_NS::kernel()", "thrust::kernel()"),
+        ("cub::CUB_300001_SM_750_900::kernel()", "cub::kernel()"),
+        ("cuda::std::__4::plus<void>", "cuda::std::plus<void>"),
+        ("a::Policy1000x<a::Policy>", "a::Policy1000x<a::Policy>"),
+    ],
+)
+def test_releases_and_numbers_of_policies_do_not_last(name, expected):
+    assert lasting(name) == expected
+
+
+def test_a_function_is_known_by_its_last_name():
+    assert function(lasting(SCAN)) == "DeviceScanKernel"
+    assert function("lib::EmptyKernel()") == "EmptyKernel"
+    assert function("_Z1k") == "_Z1k"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (CPP[EMPTY], "EmptyKernel"),
+        (CPP[SUM_INT], "SumKernel<policy_hub<int>::Policy900, int>"),
+        (
+            SCAN,
+            "DeviceScanKernel<policy_hub<int, int, plus<void>>::Policy1000, int*, int*, …>",
+        ),
+        (
+            f"k<a::hub<{', '.join(['long_name'] * 20)}>::Policy900, int>()",
+            "k<hub<…>::Policy900, …>",
+        ),
+        (f"k<a::{'long_name' * 20}, int>()", f"k<{'long_name' * 20}<…>, …>"),
+    ],
+)
+def test_people_read_algorithm_types_and_policy(name, expected):
+    assert short(name) == expected
