@@ -22,7 +22,8 @@ class Kernel(Record):
     name: str
     """As the linker knows it."""
     code: tuple[str, ...]
-    """Its instructions; the targets of branches are distances."""
+    """Its instructions; the targets of branches are distances. A digest of them stands for them
+    where nothing needs to be shown."""
     resources: dict[str, int]
     """What `cuobjdump -res-usage` tells: `REG`, `SHARED`, `STACK`."""
     max_threads: int | None = None

@@ -12,7 +12,7 @@ from tests.tree.places import empty_machine
 from tests.trees import tree as cub_tree
 
 HEADER = "tuning_radix_sort.cuh"
-COMMANDS = ["db choose", "plan", "apply", "verify-effect", "undo"]
+COMMANDS = ["db choose", "plan", "apply", "verify-effect", "verify-sass", "undo"]
 
 
 def commands(out):
@@ -43,6 +43,7 @@ def test_the_whole_loop_runs_and_the_tree_is_as_it_was(capsys, workplace, tmp_pa
         "4 workloads: 1 updated, 2 left to the fallback, 1 rejected; 4 edits in 1 header" in words
     )
     assert "proof: 1 workload changed as written" in words
+    assert "SASS: of 4 kernels 4 equal (sm100)" in words
     assert f"restored {tree}/{TUNINGS}/{HEADER}" in words
     assert sorted(path.name for path in Path("policygen-demo").iterdir()) == [
         "plan.json",
@@ -56,7 +57,9 @@ def check_typed(capsys, typed, path, before):
     """Each command that was printed does the same when it is typed."""
     for arguments in typed:
         assert main(arguments) == 0
-        assert (path.read_bytes() != before) == (arguments[0] in {"apply", "verify-effect"})
+        assert (path.read_bytes() != before) == (
+            arguments[0] in {"apply", "verify-effect", "verify-sass"}
+        )
     capsys.readouterr()
 
 
@@ -96,9 +99,10 @@ def test_inside_a_checkout_the_fetched_tree_is_named(tmp_path, monkeypatch):
 
 def test_a_tree_that_is_named_is_used(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _, plan, apply, verify, _ = steps("a tree")
+    _, plan, apply, verify, sass, _ = steps("a tree")
     assert all(arguments[arguments.index("--cub") + 1] == "a tree" for arguments in (plan, apply))
     assert "a tree" in verify
+    assert "a tree" in sass
 
 
 def test_a_folder_that_cannot_be_made_is_told(capsys, tmp_path, monkeypatch):

@@ -78,7 +78,7 @@ def test_a_comment_compiles_nothing(capsys, tmp_path, monkeypatch):
     found = document(capsys, *given)
     assert found["workloads"] == found["identical"] > 30
     assert found["kernels"] == 0
-    assert not list((tmp_path / "cache").rglob("*.sass"))
+    assert not list((tmp_path / "cache").rglob("*.cubin"))
     status, out, err = verify(capsys, *given)
     assert status == 0
     assert re.search(
@@ -179,6 +179,9 @@ def test_dumps_are_compared_with_later(capsys, tree, saved):
     found = document(capsys, *given, status=1)
     assert [one["kind"] for one in found["different"]] == ["moved"]
     assert verify(capsys, *given, "--allow-moved", "-q")[0] == 0
+    index = saved / "policygen-sass.json"
+    index.write_text(index.read_text().replace("nvcc ", "nvcc 12.9 or "))
+    assert "note: the dumps were made with nvcc 12.9 or" in verify(capsys, *given)[1]
     with_code(saved, lambda code: code[:-1])
     found = document(capsys, *given, "--allow-moved", status=1)
     assert [one["kind"] for one in found["different"]] == ["different"]

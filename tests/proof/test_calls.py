@@ -8,8 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from policygen.bindings.load import bound
+from policygen.errors import PolicygenError
 from policygen.proof.probe import workloads
+from policygen.proof.sass.build import Tools
+from policygen.proof.sass.calls import Wanted, calls
+from policygen.proof.sass.compiler import Compiler, workers
+from policygen.proof.toolchain import find_disassembler, find_toolchain
 from policygen.proof.unit import Section, context
+from policygen.tree import open_tree
 from tests.toolchain import compile_to_ptx
 from tests.trees import tree
 
@@ -108,3 +114,37 @@ def test_the_kernels_of_each_call_carry_the_policy_that_the_binding_names(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, policy, names in pool.map(one, called):
             assert any(policy in kernel for kernel in names), f"{name}: {policy}\n{names}"
+
+
+# What the benchmark itself asks for.
+NEEDS: dict[str, str] = {}
+ARCHS = ("sm75", "sm80", "sm86", "sm89", "sm90", "sm100", "sm103", "sm110", "sm120", "sm121")
+
+
+@pytest.mark.parametrize("version", ["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"])
+def test_every_benchmark_compiles_to_machine_code(version, tmp_path):
+    """One workload of each, the architectures in turns."""
+    cub = open_tree(tree(version))
+    found = calls(cub, cub.include_folders, Wanted(re.compile(""), {}))
+    names = {benchmark.name for a in bound(version) for benchmark in a.benchmarks}
+    assert {benchmark for benchmark, _ in found} == names
+    last = {
+        benchmark: (point, called) for point, called in found.items() for benchmark in [point[0]]
+    }
+    wanted = [
+        ((point, NEEDS.get(name, ARCHS[i % len(ARCHS)])), called)
+        for i, (name, (point, called)) in enumerate(sorted(last.items()))
+    ]
+    toolchain = find_toolchain()
+    tools = Tools(str(toolchain.nvcc), str(find_disassembler(toolchain)), toolchain.version)
+    with workers(None) as pool:
+        compiler = Compiler(tools, tmp_path, pool)
+        made = compiler.kernels(wanted, compiler.contents(wanted), listed=False)
+    refused = [
+        f"{spot}: {one}"
+        for (spot, _), one in zip(wanted, made, strict=True)
+        if isinstance(one, PolicygenError)
+    ]
+    assert not refused, "\n".join(refused)
+    for (spot, _), kernels in zip(wanted, made, strict=True):
+        assert [k.name for k in kernels if "EmptyKernel" not in k.name], spot

@@ -13,12 +13,13 @@ from policygen.model.sass import Kernel
 from policygen.model.workload import Point, in_words
 from policygen.process import end_all
 from policygen.proof.compile import Progress
-from policygen.proof.sass.build import Headers, Job, Tools, build, preprocess
+from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
 from policygen.proof.sass.calls import Called
 
 MEMORY = 1 << 30
 """Bytes that a compile may need; the largest that was measured took three quarters of it."""
 
+MEMINFO = Path("/proc/meminfo")
 Spot = tuple[Point, str]
 """A workload on an architecture."""
 Kernels = tuple[Kernel, ...] | PolicygenError
@@ -49,8 +50,13 @@ class Compiler:
             lambda one: f"headers for {one.arch}",
         )
 
-    def kernels(self, wanted: Sequence[tuple[Spot, Called]], contents: Contents) -> list[Kernels]:
-        """The kernels of calls, in their order; what is the same in several is compiled once."""
+    def kernels(
+        self, wanted: Sequence[tuple[Spot, Called]], contents: Contents, *, listed: bool
+    ) -> list[Kernels]:
+        """The kernels of calls, in their order; what is the same in several is compiled once.
+
+        Listed ones have their instructions, others a digest of them.
+        """
         asked: list[Job | PolicygenError] = []
         names: dict[Job, str] = {}
         for ((benchmark, workload), arch), called in wanted:
@@ -62,7 +68,8 @@ class Compiler:
             job = Job(called.text, headers, content)
             asked.append(job)
             names.setdefault(job, f"{in_words(benchmark, dict(workload))} on {arch}")
-        futures = {job: self.executor.submit(build, job, self.tools, self.cache) for job in names}
+        make = disassemble if listed else build
+        futures = {job: self.executor.submit(make, job, self.tools, self.cache) for job in names}
         made = self._all(futures, lambda job: names[job])
         return [made[one] if isinstance(one, Job) else one for one in asked]
 
@@ -94,7 +101,7 @@ def workers(count: int | None) -> Iterator[Executor]:
 def _memory() -> int:
     """Bytes that are free, or can be made so."""
     try:
-        rows = Path("/proc/meminfo").read_text().splitlines()
+        rows = MEMINFO.read_text().splitlines()
         # MemAvailable:   23456789 kB
         return next(int(row.split()[1]) for row in rows if row.startswith("MemAvailable:")) << 10
     except (OSError, StopIteration):

@@ -28,7 +28,7 @@ _STEP = 16
 
 def read_listing(text: str, source: str) -> tuple[Kernel, ...]:
     """The kernels of a listing, by name; one that is cut short, or holds none, is an error."""
-    usage = {m[1]: _resources(m[2]) for m in _USAGE.finditer(text)}
+    usage = read_usage(text)
     _, *parts = _FUNCTION.split(text)
     bodies = dict(zip(parts[::2], parts[1::2], strict=True))
     if not bodies:
@@ -43,8 +43,12 @@ def read_listing(text: str, source: str) -> tuple[Kernel, ...]:
     )
 
 
-def _resources(text: str) -> dict[str, int]:
-    return {name: int(value) for name, value in _RESOURCE.findall(text)}
+def read_usage(text: str) -> dict[str, dict[str, int]]:
+    """What each kernel needs, as `cuobjdump -res-usage` has it."""
+    return {
+        match[1]: {name: int(value) for name, value in _RESOURCE.findall(match[2])}
+        for match in _USAGE.finditer(text)
+    }
 
 
 def _code(body: str, source: str, name: str) -> tuple[str, ...]:

@@ -27,10 +27,15 @@ class Pair:
 
 def verdict(before: Kernel, after: Kernel) -> Verdict:
     """Whether a kernel is the same."""
-    same_usage = _usage(before) == _usage(after)
-    if same_usage and before.code == after.code:
+    if same(before, after):
         return "equal" if before.name == after.name else "renamed"
-    return "moved" if same_usage and _kinds(before) == _kinds(after) else "different"
+    alike = _usage(before) == _usage(after) and _kinds(before) == _kinds(after)
+    return "moved" if alike else "different"
+
+
+def same(before: Kernel, after: Kernel) -> bool:
+    """Whether two kernels differ in their names at most."""
+    return before.code == after.code and _usage(before) == _usage(after)
 
 
 def pairs(

@@ -14,7 +14,7 @@ from policygen.proof.sass.compiler import Compiler, Contents, Kernels, Spot
 from policygen.proof.sass.difference import diff, summary
 from policygen.proof.sass.dumps import Dumps
 from policygen.proof.sass.names import demangled, function, lasting, short
-from policygen.proof.sass.pairs import Pair, pairs, verdict
+from policygen.proof.sass.pairs import Pair, pairs, same, verdict
 
 Found = Mapping[Spot, Kernels]
 
@@ -55,9 +55,9 @@ class Verdicts:
 
 
 def compile_side(calls: Mapping[Point, Called], archs: Iterable[str], compiler: Compiler) -> Found:
-    """One side alone."""
+    """One side alone, with all instructions."""
     wanted = _spots(calls, archs)
-    made = compiler.kernels(wanted, compiler.contents(wanted))
+    made = compiler.kernels(wanted, compiler.contents(wanted), listed=True)
     return {spot: kernels for (spot, _), kernels in zip(wanted, made, strict=True)}
 
 
@@ -73,8 +73,39 @@ def compile_sides(
     same = _same(dict(old), dict(new), contents)
     old, new = [one for one in old if one[0] not in same], [n for n in new if n[0] not in same]
     # All in one lot: no core waits for the other side.
-    made = iter(compiler.kernels([*old, *new], contents))
-    return Sides({spot: next(made) for spot, _ in old}, {spot: next(made) for spot, _ in new}, same)
+    sides = _made(old, new, contents, compiler, listed=False)
+    unlike = {spot for spot in dict(old).keys() & dict(new).keys() if not _alike(sides, spot)}
+    shown = _made(
+        [one for one in old if one[0] in unlike],
+        [one for one in new if one[0] in unlike],
+        contents,
+        compiler,
+        listed=True,
+    )
+    return Sides({**sides.before, **shown.before}, {**sides.after, **shown.after}, same)
+
+
+def _made(
+    old: Sequence[tuple[Spot, Called]],
+    new: Sequence[tuple[Spot, Called]],
+    contents: Contents,
+    compiler: Compiler,
+    *,
+    listed: bool,
+) -> Sides:
+    made = iter(compiler.kernels([*old, *new], contents, listed=listed))
+    return Sides({spot: next(made) for spot, _ in old}, {spot: next(made) for spot, _ in new})
+
+
+def _alike(sides: Sides, spot: Spot) -> bool:
+    """Whether digests alone show that all kernels of a workload have a counterpart."""
+    before, after = sides.before[spot], sides.after[spot]
+    if isinstance(before, PolicygenError) or isinstance(after, PolicygenError):
+        return True  # there is nothing to show
+    if before == after:
+        return True
+    found = pairs(before, after, demangled(kernel.name for kernel in (*before, *after)))
+    return all(p.before and p.after and same(p.before, p.after) for p in found)
 
 
 def with_dumps(dumps: Dumps, after: Found) -> Sides:

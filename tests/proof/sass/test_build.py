@@ -1,3 +1,4 @@
+import hashlib
 import pickle
 import shlex
 from dataclasses import replace
@@ -7,7 +8,7 @@ import pytest
 
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.proof.compile import RefusedError
-from policygen.proof.sass.build import Headers, Job, Tools, build, preprocess
+from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
 from policygen.proof.toolchain import find_disassembler, find_toolchain
 from tests.proof.sass.dumps import FOLDER, SUM_INT
 
@@ -92,7 +93,18 @@ def test_a_unit_is_compiled_once(tools, none, cache):
     assert build(job(), none, cache) == kernels
     assert isinstance(build(job(content="other"), none, cache), MissingToolError)
     assert isinstance(build(job(), replace(none, version="14.0"), cache), MissingToolError)
-    assert sorted(path.suffix for path in (cache / "sass").iterdir()) == [".sass"]
+    assert sorted(p.suffix for p in (cache / "sass").iterdir()) == [".cubin", ".kernels"]
+
+
+def test_a_compiled_unit_is_disassembled_without_compiling_it_again(tools, none, cache):
+    sealed = build(job(), tools, cache)
+    listed = disassemble(job(), replace(tools, nvcc=none.nvcc), cache)
+    assert [k.model_copy(update={"code": ()}) for k in listed] == [
+        k.model_copy(update={"code": ()}) for k in sealed
+    ]
+    assert {len(kernel.code) for kernel in sealed} == {1}
+    assert {kernel.name: len(kernel.code) for kernel in listed}[SUM_INT] == 40
+    assert disassemble(job(), none, cache) == listed
 
 
 @pytest.mark.parametrize(
@@ -100,16 +112,29 @@ def test_a_unit_is_compiled_once(tools, none, cache):
     [
         lambda data: b"",
         lambda data: data[:-20],
-        lambda data: data.replace(b"BRA", b"BAR", 1),
+        lambda data: data[:200] + b"x" + data[201:],
         lambda data: data.partition(b"\n")[2],
-        lambda data: b"4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945\n[]",
     ],
 )
 def test_a_damaged_cache_costs_a_compile_and_nothing_else(tools, cache, damage):
-    kernels = build(job(), tools, cache)
-    (kept,) = (cache / "sass").glob("*.sass")
+    kernels = disassemble(job(), tools, cache)
+    for suffix in ("sass", "cubin"):
+        (kept,) = (cache / "sass").glob(f"*.{suffix}")
+        kept.write_bytes(damage(kept.read_bytes()))
+    assert disassemble(job(), tools, cache) == kernels
+    sealed = build(job(), tools, cache)
+    (kept,) = (cache / "sass").glob("*.kernels")
     kept.write_bytes(damage(kept.read_bytes()))
-    assert build(job(), tools, cache) == kernels
+    assert build(job(), tools, cache) == sealed
+
+
+@pytest.mark.parametrize(("make", "suffix"), [(build, "kernels"), (disassemble, "sass")])
+def test_no_kernels_are_no_answer_of_the_cache(tools, cache, make, suffix):
+    kernels = make(job(), tools, cache)
+    (kept,) = (cache / "sass").glob(f"*.{suffix}")
+    for text in (b"[]", b'[{"name": "of another policygen"}]'):
+        kept.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+        assert make(job(), tools, cache) == kernels
 
 
 def test_a_unit_that_is_refused_shows_its_command_and_stays(tools, cache):
@@ -136,7 +161,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tools, cache, tmp_path):
     full = 'echo "fatal error: error writing to unit.ii: No space left on device" >&2; exit 1'
     error = build(job(), replace(tools, nvcc=script(tmp_path / "nvcc", full)), cache)
     assert "No space left on device" in str(error)
-    assert not list((cache / "sass").glob("*.sass"))
+    assert not list((cache / "sass").glob("*.cubin"))
     assert not isinstance(build(job(), tools, cache), PolicygenError)
 
 
@@ -165,9 +190,12 @@ def test_a_cache_that_cannot_be_written_is_an_error(tools, tmp_path):
 @pytest.mark.parametrize("text", ["true", "echo 'code for sm_90'"])
 def test_a_listing_without_kernels_is_never_kept(tools, cache, tmp_path, text):
     silent = replace(tools, cuobjdump=script(tmp_path / "cuobjdump", text))
-    error = build(job(), silent, cache)
+    error = disassemble(job(), silent, cache)
     assert isinstance(error, InputError)
     assert "no kernel is recognised" in str(error)
+    error = build(job(), silent, cache)
+    assert isinstance(error, InputError)
+    assert "cuobjdump and the cubin do not agree about _ZN3lib" in str(error)
     assert not isinstance(build(job(), tools, cache), PolicygenError)
 
 

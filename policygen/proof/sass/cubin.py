@@ -1,34 +1,55 @@
-"""Reads the launch bounds of kernels out of a cubin, where no listing shows them."""
+"""Reads kernels out of a cubin: whether their code is the same, and their launch bounds."""
 
+import hashlib
 import struct
 from collections.abc import Iterator
-from math import prod
+from dataclasses import dataclass
 
 from policygen.errors import InputError
 
 _MAGIC = b"\x7fELF\x02\x01"
-_INFO = b".nv.info."
+_TEXT, _INFO = ".text.", ".nv.info."
 _SIZED = 4
 """The format of an attribute whose value has a size of its own; all others have two bytes."""
 _MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10
 
 
-def max_threads(cubin: bytes, source: str) -> dict[str, int]:
-    """Kernel → the threads of a block that it was compiled for, where it has a bound."""
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A kernel that is not disassembled."""
+
+    digest: str
+    """Of its code: the same for the same instructions, scheduled the same."""
+    max_threads: int | None
+    """The threads of a block that it was compiled for, where it has a bound."""
+
+
+def read_cubin(cubin: bytes, source: str) -> dict[str, Sealed]:
+    """The kernels of a cubin, by name; one that is not whole, or has none, is an error."""
     try:
         sections = dict(_sections(cubin))
         found = {}
-        for name, data in sections.items():
-            if name.startswith(_INFO):
-                for attribute, value in _attributes(data):
-                    if attribute in {_MAX_THREADS, _REQUIRED_THREADS}:
-                        found[name.removeprefix(_INFO).decode()] = prod(struct.unpack("<3I", value))
+        for section, data in sections.items():
+            if section.startswith(_TEXT):
+                name = section.removeprefix(_TEXT)
+                digest = hashlib.sha256(data).hexdigest()
+                found[name] = Sealed(digest, _bound(sections.get(f"{_INFO}{name}", b"")))
     except (struct.error, IndexError, ValueError) as error:
         raise InputError(f"{source} is no whole cubin: {error}") from error
+    if not found:
+        raise InputError(f"{source}: no kernel is recognised in it")
     return found
 
 
-def _sections(cubin: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _bound(info: bytes) -> int | None:
+    for attribute, value in _attributes(info):
+        if attribute in {_MAX_THREADS, _REQUIRED_THREADS}:
+            x, y, z = struct.unpack("<3I", value)
+            return int(x * y * z)
+    return None
+
+
+def _sections(cubin: bytes) -> Iterator[tuple[str, bytes]]:
     """ELF64's section headers: offset at 0x28, then size, number and that of the names at 0x3a."""
     if not cubin.startswith(_MAGIC):
         raise ValueError("it is no ELF file of 64 bits")
@@ -39,7 +60,7 @@ def _sections(cubin: bytes) -> Iterator[tuple[bytes, bytes]]:
     strings = cubin[where : where + length]
     for name, kind, _, _, where, length in headers:
         data = b"" if kind == 8 else cubin[where : where + length]  # 8: it has no bytes
-        yield strings[name : strings.index(b"\0", name)], data
+        yield strings[name : strings.index(b"\0", name)].decode(), data
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -1,0 +1,100 @@
+import os
+import re
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from policygen.errors import PolicygenError
+from policygen.proof.sass import compiler as module
+from policygen.proof.sass.build import Tools
+from policygen.proof.sass.calls import Wanted, calls
+from policygen.proof.sass.compiler import Compiler, workers
+from policygen.proof.sass.verify import Sides, compile_sides, verdicts
+from policygen.proof.toolchain import find_disassembler, find_toolchain
+from policygen.tree import open_tree
+from tests.probing import root
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+
+ONE = {"KeyT": frozenset({"I8", "I16"}), "OffsetT": frozenset({"I32", "I64"})}
+
+
+@pytest.fixture(scope="module")
+def tools():
+    toolchain = find_toolchain()
+    return Tools(str(toolchain.nvcc), str(find_disassembler(toolchain)), toolchain.version)
+
+
+@pytest.fixture(scope="module")
+def four():
+    """Four workloads of two units: no key depends on the type of offsets."""
+    cub = open_tree(root("3.0.1"))
+    wanted = Wanted(re.compile("cub.bench.merge.keys$"), ONE)
+    found = calls(cub, cub.include_folders, wanted)
+    return [((point, "sm90"), called) for point, called in found.items()]
+
+
+def test_any_executor_compiles_and_equal_units_are_compiled_once(tools, four, tmp_path):
+    told = []
+    with ProcessPoolExecutor(1) as pool:
+        compiler = Compiler(tools, tmp_path, pool, lambda *args: told.append(args))
+        contents = compiler.contents(four)
+        kernels = compiler.kernels(four, contents, listed=True)
+    assert len({called.text for _, called in four}) == len(told) - 1 < len(four)
+    assert told[0][2] == "headers for sm90"
+    assert re.fullmatch(r"cub.bench.merge.keys KeyT=I\d+ OffsetT=I\d+ on sm90", told[-1][2])
+    assert told[-1][:2] == (len(told) - 1, len(told) - 1)
+    with ThreadPoolExecutor(2) as pool:
+        again = Compiler(replace(tools, nvcc="/absent"), tmp_path, pool)
+        assert again.kernels(four, again.contents(four), listed=True) == kernels
+
+
+def test_one_that_is_refused_does_not_end_the_others(tools, four, tmp_path):
+    (spot, called), other = four[0], four[-1]
+    call = called.workload.call.model_copy(update={"algorithm_call": "not_declared()"})
+    broken = replace(called, workload=replace(called.workload, call=call))
+    before = {spot[0]: broken, other[0][0]: other[1]}
+    after = {spot[0]: called}
+    with workers(2) as pool:
+        sides = compile_sides(before, after, ("sm90",), Compiler(tools, tmp_path, pool))
+    found = verdicts(sides)
+    (refused,) = found.refused
+    assert refused.side == "before"
+    assert "not_declared" in refused.message
+    assert [(row.refused, row.only_before, row.equal) for row in found.rows] == [
+        (1, len(found.only_before), 0)
+    ]
+    assert found.only_before
+    assert isinstance(sides.before[spot], PolicygenError)
+
+
+def test_nothing_compared_is_nothing_found():
+    found = verdicts(Sides({}, {}))
+    assert (found.rows, found.different) == ((), [])
+
+
+@pytest.mark.parametrize(
+    ("given", "cores", "memory", "expected"),
+    [
+        (None, 8, 100 << 30, 8),
+        (None, 8, 3 << 30, 3),
+        (None, 8, 100 << 20, 1),
+        (None, None, 100 << 30, 1),
+        (5, 2, 1, 5),
+    ],
+)
+def test_as_many_compile_at_once_as_cores_and_memory_allow(
+    monkeypatch, given, cores, memory, expected
+):
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(module, "_memory", lambda: memory)
+    with workers(given) as pool:
+        assert pool._max_workers == expected
+
+
+def test_memory_is_what_the_system_tells(monkeypatch, tmp_path):
+    known = module._memory()
+    assert known > 1 << 26
+    monkeypatch.setattr(module, "MEMINFO", tmp_path / "absent")
+    assert module._memory() > 1 << 26
