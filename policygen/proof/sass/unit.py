@@ -1,5 +1,7 @@
 """Writes the translation units that instantiate an algorithm for one workload."""
 
+import re
+
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.proof.unit import Workload, axis_declaration, axis_headers
 from policygen.rendering import fill
@@ -11,7 +13,10 @@ def render(site: Site, workload: Workload, version: str) -> str:
     """The unit that calls the device API for a workload."""
     call = workload.call
     assert isinstance(call, BenchmarkBinding)
-    axes = [axis_declaration(a, t, version) for a, t in workload.values.items() if a in call.axes]
+    # An axis that nothing mentions would make two units of the same one.
+    written = " ".join((*call.roles.values(), *call.constants.values(), call.algorithm_call or ""))
+    mentioned = set(re.findall(r"\baxis::(\w+)", written)) & call.axes.keys()
+    axes = [axis_declaration(a, t, version) for a, t in workload.values.items() if a in mentioned]
     return fill(
         TEMPLATE,
         {
