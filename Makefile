@@ -35,7 +35,7 @@ schemas: .venv/installed
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable '.[cuda,plot,parquet,dev]'
+	$(PIP) install --editable '.[cuda,benchmarks,plot,parquet,dev]'
 	@touch $@ .venv/installed
 
 clean:

@@ -12,14 +12,16 @@ from policygen.errors import InputError
 if TYPE_CHECKING:
     from policygen.cli.base import Base
     from policygen.model.cub import Cub
-    from policygen.model.sass import DumpIndex, VerifySass
+    from policygen.model.sass import DumpIndex, Units, VerifySass
     from policygen.model.tuning import TuningHeader
     from policygen.model.workload import Point
-    from policygen.proof.sass.calls import Called, Wanted
+    from policygen.proof.sass.benchmarks import Checkout
+    from policygen.proof.sass.calls import Unit, Wanted
     from policygen.proof.sass.compiler import Compiler
-    from policygen.proof.sass.verify import Sides
+    from policygen.proof.sass.sides import Sides
 
 EARLIER = "earlier"
+_NAMED = {"calls": "calls of the algorithms", "benchmarks": "the benchmarks' own sources"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,13 @@ class Chosen:
     pattern: "re.Pattern[str]"
     axes: Mapping[str, frozenset[str]]
     everything: bool
+    checkout: "Checkout | None" = None
+    """Compiles its benchmarks, instead of calls of the same algorithms."""
+
+    @property
+    def units(self) -> "Units":
+        """What is compiled."""
+        return "calls" if self.checkout is None else "benchmarks"
 
     @property
     def named(self) -> bool:
@@ -42,8 +51,9 @@ class Question:
 
     cub: "Cub"
     base: "Base | None"
-    before: "Mapping[Point, Called]"
-    after: "Mapping[Point, Called]"
+    before: "Mapping[Point, Unit]"
+    after: "Mapping[Point, Unit]"
+    units: "Units"
     archs: tuple[str, ...]
     remarks: tuple[str, ...]
 
@@ -51,17 +61,17 @@ class Question:
         """Keeps the kernels of the side after; all of them, or none."""
         from policygen.errors import PolicygenError, together
         from policygen.proof.sass import dumps
-        from policygen.proof.sass.verify import compile_side
+        from policygen.proof.sass.sides import compile_side
 
         made = compile_side(self.after, self.archs, compiler)
         if errors := [one for one in made.values() if isinstance(one, PolicygenError)]:
             raise together(errors)
         whole = {spot: one for spot, one in made.items() if not isinstance(one, PolicygenError)}
-        return dumps.save(folder, whole, self.cub.version, str(compiler.tools))
+        return dumps.save(folder, whole, self.units, self.cub.version, str(compiler.tools))
 
     def compiled(self, compiler: "Compiler") -> "Sides":
         """The kernels of both sides."""
-        from policygen.proof.sass.verify import compile_side, compile_sides, with_dumps
+        from policygen.proof.sass.sides import compile_side, compile_sides, with_dumps
 
         assert self.base is not None
         if self.base.index is not None:
@@ -71,7 +81,7 @@ class Question:
     def document(self, sides: "Sides", tools: str, *, allow_moved: bool) -> "VerifySass":
         """What the comparison comes to."""
         from policygen.model.sass import VerifySass
-        from policygen.proof.sass.verify import verdicts
+        from policygen.proof.sass.verdicts import verdicts
 
         assert self.base is not None
         found = verdicts(sides)
@@ -83,6 +93,7 @@ class Question:
             cub=self.cub,
             base=self.base.label,
             toolchain=tools,
+            units=self.units,
             remarks=tuple(remarks),
             archs=self.archs,
             workloads=sum(row.workloads for row in rows),
@@ -108,25 +119,54 @@ def ask(
     compilable: tuple[str, ...],
 ) -> Question:
     """Which workloads are compiled, and for which architectures."""
-    from policygen.proof.sass.calls import Wanted, calls
+    from policygen.proof.sass.calls import Wanted
     from policygen.proof.sites import nothing_bound
 
     headers, remarks = _changed_headers(cub, base)
     wanted = Wanted(chosen.pattern, chosen.axes, None if chosen.named else headers)
-    before = calls(base.cub, base.includes, wanted) if base and base.cub else {}
-    after = calls(cub, cub.include_folders, wanted)
+    before = _units(base.cub, base.includes, wanted, chosen) if base and base.cub else {}
+    after = _units(cub, cub.include_folders, wanted, chosen)
     if not (before or after) and (chosen.named or (chosen.axes and headers)):
         asked = frozenset() if chosen.named else headers or frozenset()
         raise nothing_bound(cub.version, chosen.pattern, chosen.axes, asked)
-    for name in sorted(_without_call(cub, wanted)):
-        remarks.append(f"{name} has no call in its binding: it is not compiled")
+    remarks += _left_out(cub, wanted, chosen)
     if base and base.index:
+        if base.index.units != chosen.units:
+            raise InputError(
+                f"{base.label}: they are of {_NAMED[base.index.units]}",
+                "Compare them with --benchmarks."
+                if chosen.checkout is None
+                else "Compare them without --benchmarks.",
+            )
         points = {point for point, _ in base.dumps}
-        after = {point: called for point, called in after.items() if point in points}
+        after = {point: unit for point, unit in after.items() if point in points}
     wanted_archs = _archs(cub, base, archs, compilable, headers)
     if base and base.index and not any((p, a) in base.dumps for p in after for a in wanted_archs):
         raise InputError(f"{base.label}: the dumps hold nothing of what is asked")
-    return Question(cub, base, before, after, wanted_archs, tuple(remarks))
+    return Question(cub, base, before, after, chosen.units, wanted_archs, tuple(remarks))
+
+
+def _units(
+    cub: "Cub", includes: tuple[str, ...], wanted: "Wanted", chosen: Chosen
+) -> "Mapping[Point, Unit]":
+    from policygen.proof.sass.benchmarks import sources
+    from policygen.proof.sass.calls import calls
+
+    if chosen.checkout is None:
+        return calls(cub, includes, wanted)
+    return sources(cub, includes, wanted, chosen.checkout)
+
+
+def _left_out(cub: "Cub", wanted: "Wanted", chosen: Chosen) -> list[str]:
+    """What is asked for and cannot be compiled."""
+    from policygen.proof.sass.benchmarks import absent
+    from policygen.proof.sass.calls import without_call
+
+    if chosen.checkout is None:
+        names, why = without_call(cub, wanted), "has no call in its binding"
+    else:
+        names, why = absent(cub, wanted, chosen.checkout), f"is not in {chosen.checkout.folder}"
+    return [f"{name} {why}: it is not compiled" for name in names]
 
 
 def _changed_headers(cub: "Cub", base: "Base | None") -> tuple[frozenset[str] | None, list[str]]:
@@ -151,23 +191,6 @@ def _changed_headers(cub: "Cub", base: "Base | None") -> tuple[frozenset[str] | 
     return None, [
         f"{files} that are no tuning headers ({nearby(others[0])}): any benchmark may be affected"
     ]
-
-
-def _without_call(cub: "Cub", wanted: "Wanted") -> set[str]:
-    """Benchmarks whose binding cannot be compiled."""
-    from policygen.bindings.load import bound
-    from policygen.proof.sites import sites_of
-
-    return {
-        benchmark.name
-        for algorithm in bound(cub.version)
-        for site in sites_of(algorithm, cub.dialect)
-        for benchmark in algorithm.benchmarks
-        if benchmark.site == site.name
-        and benchmark.algorithm_call is None
-        and (wanted.headers is None or site.header in wanted.headers)
-        and wanted.pattern.match(benchmark.name)
-    }
 
 
 def _archs(

@@ -1,6 +1,7 @@
 """The entry point: one error boundary around all commands."""
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -111,5 +112,6 @@ def _report_bug() -> int:
 
 
 def run() -> None:
-    """The console script."""
+    """The console script; asked to end, it ends as by Ctrl-C, with all that it has started."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

@@ -1,5 +1,6 @@
 """`policygen verify-sass`: the machine code before and after, kernel by kernel."""
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,10 @@ from policygen.cli.options import (
 from policygen.errors import InputError
 
 if TYPE_CHECKING:
+    from policygen.errors import SourceError
+    from policygen.model.cub import Cub
     from policygen.model.sass import DumpIndex
+    from policygen.proof.sass.benchmarks import Checkout
 
 
 @click.command("verify-sass")
@@ -36,6 +40,14 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "everything", is_flag=True, help="All benchmarks, whatever differs.")
 @filter_options
+@click.option(
+    "--benchmarks", is_flag=True, help="Compile the checkout's own benchmarks, with TUNE_BASE=1."
+)
+@click.option(
+    "--nvbench",
+    metavar="DIR",
+    help="NVBench, which the benchmarks include.  [default: that of the extra 'benchmarks']",
+)
 @cub_option
 @store_option
 @click.option("--allow-moved", is_flag=True, help="Other registers or order are no difference.")
@@ -49,6 +61,8 @@ def verify_sass(
     everything: bool,
     regex: str,
     axes: tuple[str, ...],
+    benchmarks: bool,
+    nvbench: str | None,
     cub: str | None,
     store: str,
     allow_moved: bool,
@@ -76,6 +90,8 @@ def verify_sass(
     from policygen.report.console import plural
     from policygen.report.sass import print_sass, write_diffs
 
+    if nvbench is not None and not benchmarks:
+        raise click.UsageError("--nvbench is for --benchmarks.")
     found = tree.find(cub, Path.cwd())
     before = find_base(found, base, Path(store))
     if before is None and save is None:
@@ -83,7 +99,9 @@ def verify_sass(
     toolchain = find_toolchain()
     cuobjdump = find_disassembler(toolchain)
     tools = Tools(str(toolchain.nvcc), str(cuobjdump), toolchain.version)
-    chosen = Chosen(parse_regex(regex), parse_axes(axes), everything=everything)
+    pattern = parse_regex(regex)
+    checkout = _checkout(found, pattern, nvbench) if benchmarks else None
+    chosen = Chosen(pattern, parse_axes(axes), everything, checkout)
     question = ask(found, before, chosen, archs, toolchain.archs)
     with workers(jobs) as executor:
         compiler = Compiler(tools, cache_folder(), executor, compile_progress(quiet=quiet))
@@ -103,6 +121,26 @@ def verify_sass(
         count = plural(len(document.refused), "workload")
         raise InputError(f"{count} did not compile: nothing is known of what is in them")
     return int(document.changed)
+
+
+def _checkout(found: "Cub", pattern: "re.Pattern[str]", nvbench: str | None) -> "Checkout":
+    """The benchmarks that stand beside a tree."""
+    from policygen.errors import Problems
+    from policygen.paths import cache_folder
+    from policygen.proof.sass.benchmarks import Checkout
+    from policygen.proof.sass.nvbench import find_nvbench
+    from policygen.source.benchmarks.files import benchmarks_folder, checkout, find, helper_folders
+    from policygen.source.benchmarks.read import narrowing
+
+    errors: list[SourceError] = []
+    root = checkout(Path(found.root).parent)
+    found_files = [file for file in find(root, errors) if pattern.match(file.name)]
+    if errors:
+        raise Problems(errors)
+    files = {file.name: file.path for file in found_files}
+    includes = find_nvbench(None if nvbench is None else Path(nvbench), cache_folder())
+    folders = (*map(str, helper_folders(root)), *includes)
+    return Checkout(benchmarks_folder(root), files, narrowing(found_files), folders)
 
 
 def _saved(index: "DumpIndex", folder: Path, *, as_json: bool) -> int:

@@ -14,6 +14,8 @@ KernelClass = Literal["moved", "different"]
 
 
 Side = Literal["before", "after"]
+Units = Literal["calls", "benchmarks"]
+"""What was compiled: a call of the device API for each workload, or CCCL's own benchmarks."""
 
 
 class Kernel(Record):
@@ -53,6 +55,7 @@ class DumpIndex(Document):
     version: str
     """Of CUB."""
     toolchain: str
+    units: Units = "calls"
     files: tuple[str, ...]
 
 
@@ -124,6 +127,7 @@ class VerifySass(Document):
     base: str
     """What it was compared with, in words."""
     toolchain: str
+    units: Units = "calls"
     remarks: tuple[str, ...] = ()
     archs: tuple[Arch, ...]
     workloads: int

@@ -27,6 +27,8 @@ def print_sass(document: VerifySass, *, head: bool, verbose: bool) -> None:
         where = f"{tree_line(document.cub)}; {document.toolchain}"
         print_filled(out, where.split(" "), "", "  ", "dim")
         print_filled(out, f"compared with {document.base}".split(" "), "", "  ", "dim")
+        if document.units == "benchmarks":
+            out.print("compiled: the benchmarks' own sources", style="dim")
         out.print()
     if document.rows:
         out.print(_table(document.rows))

@@ -278,7 +278,8 @@ def test_without_a_compiler_the_extra_is_named(capsys, tree, monkeypatch, tmp_pa
     assert "CUDA_HOME" in err
 
 
-def test_interrupted_it_leaves_no_process_and_a_usable_cache(tree, tmp_path):
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_leaves_no_process_and_a_usable_cache(tree, tmp_path, end):
     real = find_toolchain().nvcc
     home = tmp_path / "cuda"
     (home / "bin").mkdir(parents=True)
@@ -302,7 +303,7 @@ def test_interrupted_it_leaves_no_process_and_a_usable_cache(tree, tmp_path):
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(end)
     words = process.communicate(timeout=30)
     assert process.returncode == 130, words
     for pid in pids.read_text().split():

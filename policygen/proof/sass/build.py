@@ -47,6 +47,8 @@ class Headers:
     text: str
     includes: tuple[str, ...]
     arch: str
+    language: tuple[str, ...] = ()
+    """Options that the unit needs beside those of all."""
 
     @property
     def options(self) -> list[str]:
@@ -55,7 +57,7 @@ class Headers:
         places = [f"-fmacro-prefix-map={folder}/=" for folder in self.includes]
         unplaced = [option for place in places for option in ("-Xcompiler", place)]
         folders = [f"-I{folder}" for folder in self.includes]
-        return [*FLAGS, f"-arch=sm_{arch_number(self.arch)}", *unplaced, *folders]
+        return [*FLAGS, *self.language, f"-arch=sm_{arch_number(self.arch)}", *unplaced, *folders]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,8 @@ def _cubin(job: Job, tools: Tools, folder: Path) -> bytes:
 
 def _key(job: Job, tools: Tools) -> str:
     # The options name folders; what lies in them is the content's.
-    return _digest(job.text, *FLAGS, job.headers.arch, job.content, tools.version)
+    flags = (*FLAGS, *job.headers.language)
+    return _digest(job.text, *flags, job.headers.arch, job.content, tools.version)
 
 
 @contextmanager

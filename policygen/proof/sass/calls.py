@@ -1,8 +1,9 @@
 """Which device algorithms a tree is asked to instantiate: one for each workload."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from policygen.bindings.load import bound
 from policygen.model.bindings import BenchmarkBinding, Site
@@ -15,14 +16,33 @@ from policygen.proof.sites import matches, sites_of
 from policygen.proof.unit import Workload
 
 
+class Unit(Protocol):
+    """A translation unit that makes kernels of a workload, in one tree."""
+
+    @property
+    def text(self) -> str:
+        """The translation unit."""
+
+    @property
+    def scope(self) -> str | None:
+        """The namespace that all its kernels mention; others, if any, are of no interest."""
+
+    def headers(self, arch: str) -> Headers:
+        """What decides, beside the text, what it compiles to for an architecture."""
+
+
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A workload's call, in one tree."""
+    """A workload's call, and nothing else."""
 
     site: Site
     workload: Workload
     version: str
     includes: tuple[str, ...]
+
+    @property
+    def scope(self) -> None:
+        """It has no other kernels."""
 
     @property
     def text(self) -> str:
@@ -48,19 +68,26 @@ class Wanted:
 def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, Called]:
     """The calls of all workloads that are wanted; benchmarks without one are left out."""
     found = {}
-    for algorithm in bound(cub.version):
-        for site in sites_of(algorithm, cub.dialect):
-            if wanted.headers is not None and site.header not in wanted.headers:
-                continue
-            for benchmark in algorithm.benchmarks:
-                if benchmark.site == site.name and wanted.pattern.match(benchmark.name):
-                    for workload in _workloads(benchmark, cub.version, wanted):
-                        point = point_of(benchmark.name, workload.values)
-                        found[point] = Called(site, workload, cub.version, includes)
+    for site, benchmark in wanted_benchmarks(cub, wanted):
+        if benchmark.algorithm_call is not None:
+            for workload in workloads(benchmark, cub.version):
+                if matches(workload, wanted.axes):
+                    point = point_of(benchmark.name, workload.values)
+                    found[point] = Called(site, workload, cub.version, includes)
     return found
 
 
-def _workloads(benchmark: BenchmarkBinding, version: str, wanted: Wanted) -> list[Workload]:
-    if benchmark.algorithm_call is None:
-        return []
-    return [one for one in workloads(benchmark, version) if matches(one, wanted.axes)]
+def without_call(cub: Cub, wanted: Wanted) -> list[str]:
+    """Benchmarks whose binding does not say how they are called."""
+    found = (benchmark for _, benchmark in wanted_benchmarks(cub, wanted))
+    return sorted(one.name for one in found if one.algorithm_call is None)
+
+
+def wanted_benchmarks(cub: Cub, wanted: Wanted) -> Iterator[tuple[Site, BenchmarkBinding]]:
+    """The benchmarks of a tree that are wanted, with their sites."""
+    for algorithm in bound(cub.version):
+        for site in sites_of(algorithm, cub.dialect):
+            if wanted.headers is None or site.header in wanted.headers:
+                for benchmark in algorithm.benchmarks:
+                    if benchmark.site == site.name and wanted.pattern.match(benchmark.name):
+                        yield site, benchmark

@@ -14,7 +14,7 @@ from policygen.model.workload import Point, in_words
 from policygen.process import end_all
 from policygen.proof.compile import Progress
 from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
-from policygen.proof.sass.calls import Called
+from policygen.proof.sass.calls import Unit
 
 MEMORY = 1 << 30
 """Bytes that a compile may need; the largest that was measured took three quarters of it."""
@@ -42,30 +42,30 @@ class Compiler:
     executor: Executor
     progress: Progress | None = None
 
-    def contents(self, wanted: Iterable[tuple[Spot, Called]]) -> Contents:
-        """What the preprocessor makes of the headers of calls."""
-        headers = dict.fromkeys(called.headers(arch) for (_, arch), called in wanted)
+    def contents(self, wanted: Iterable[tuple[Spot, Unit]]) -> Contents:
+        """What the preprocessor makes of the headers of units."""
+        headers = dict.fromkeys(unit.headers(arch) for (_, arch), unit in wanted)
         return self._all(
             {one: self.executor.submit(preprocess, one, self.tools, self.cache) for one in headers},
             lambda one: f"headers for {one.arch}",
         )
 
     def kernels(
-        self, wanted: Sequence[tuple[Spot, Called]], contents: Contents, *, listed: bool
+        self, wanted: Sequence[tuple[Spot, Unit]], contents: Contents, *, listed: bool
     ) -> list[Kernels]:
-        """The kernels of calls, in their order; what is the same in several is compiled once.
+        """The kernels of units, in their order; what is the same in several is compiled once.
 
         Listed ones have their instructions, others a digest of them.
         """
         asked: list[Job | PolicygenError] = []
         names: dict[Job, str] = {}
-        for ((benchmark, workload), arch), called in wanted:
-            headers = called.headers(arch)
+        for ((benchmark, workload), arch), unit in wanted:
+            headers = unit.headers(arch)
             content = contents[headers]
             if isinstance(content, PolicygenError):
                 asked.append(content)
                 continue
-            job = Job(called.text, headers, content)
+            job = Job(unit.text, headers, content)
             asked.append(job)
             names.setdefault(job, f"{in_words(benchmark, dict(workload))} on {arch}")
         make = disassemble if listed else build

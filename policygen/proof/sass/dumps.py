@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from policygen.errors import InputError
-from policygen.model.sass import Dump, DumpIndex, Kernel
+from policygen.model.sass import Dump, DumpIndex, Kernel, Units
 from policygen.model.workload import Point, point_of
 from policygen.paths import file_name, write_atomically
 
@@ -20,7 +20,7 @@ def is_dumps(folder: Path) -> bool:
     return (folder / INDEX).is_file()
 
 
-def save(folder: Path, dumps: Dumps, version: str, toolchain: str) -> DumpIndex:
+def save(folder: Path, dumps: Dumps, units: Units, version: str, toolchain: str) -> DumpIndex:
     """Writes a file for each workload and architecture, and then what there is."""
     names = []
     try:
@@ -36,7 +36,9 @@ def save(folder: Path, dumps: Dumps, version: str, toolchain: str) -> DumpIndex:
             name = f"{file_name(words)}.json"
             write_atomically(folder / name, dump.to_json().encode())
             names.append(name)
-        index = DumpIndex(version=version, toolchain=toolchain, files=tuple(sorted(names)))
+        index = DumpIndex(
+            version=version, toolchain=toolchain, units=units, files=tuple(sorted(names))
+        )
         write_atomically(folder / INDEX, index.to_json().encode())
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror or error}") from error

@@ -42,6 +42,18 @@ def checkout(path: Path) -> Path:
     return path
 
 
+def benchmarks_folder(path: Path) -> Path:
+    """Where a checkout keeps its benchmarks; a folder of another kind is taken for one itself."""
+    known = (path / folder for folder in knowledge().files.folders)
+    return next((folder for folder in known if folder.is_dir()), path)
+
+
+def helper_folders(path: Path) -> list[Path]:
+    """The folders of a checkout that hold what several benchmarks include."""
+    found = (path / helper for helper in knowledge().files.helpers)
+    return [helper.parent for helper in found if helper.is_file()]
+
+
 def _folders() -> str:
     return " or ".join(knowledge().files.folders)
 
@@ -50,8 +62,7 @@ def find(path: Path, errors: list[SourceError]) -> list[BenchmarkFile]:
     """The sources of a file or folder by name; what is wrong goes to `errors`."""
     if not path.is_dir():
         return [BenchmarkFile(path, _name(path, None))]
-    known = [path / folder for folder in knowledge().files.folders]
-    root = next((folder for folder in known if folder.is_dir()), path)
+    root = benchmarks_folder(path)
     found = [BenchmarkFile(file, _name(file, root)) for file in _walk(root, frozenset(), errors)]
     if not found and not errors:
         raise InputError(

@@ -1,7 +1,7 @@
 """Reads benchmarks: from sources, folders, checkouts and `cccl_meta_bench.csv`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from policygen.errors import InputError, SourceError
@@ -42,6 +42,27 @@ def read_benchmarks(paths: Sequence[Path]) -> tuple[BenchmarkList, tuple[SourceE
     )
 
 
+def narrowing(files: Sequence[BenchmarkFile]) -> dict[str, frozenset[str]]:
+    """For each benchmark the axes of which `TUNE_<axis>` leaves one type, as CCCL's build can.
+
+    A source that cannot be read is narrowed by nothing: it is compiled whole.
+    """
+    plain, found = _Reader(), {}
+    for file in files:
+        try:
+            whole = plain.read(file)
+            axes = [name.partition("{")[0] for name in whole.ct_axes] if whole else []
+            macros = {axis: f"TUNE_{axis}" for axis in axes}
+            one = _Reader(macros.values()).read(file)
+        except SourceError:
+            continue
+        left = (
+            {name.partition("{")[0]: values for name, values in one.ct_axes.items()} if one else {}
+        )
+        found[file.name] = frozenset(a for a, m in macros.items() if left.get(a) == (m,))
+    return found
+
+
 def _only(values: set[str | None]) -> str | None:
     return values.pop() if len(values) == 1 else None
 
@@ -49,7 +70,12 @@ def _only(values: set[str | None]) -> str | None:
 class _Reader:
     """Shares files, and the helper header of a checkout, between benchmarks."""
 
-    def __init__(self) -> None:
+    def __init__(self, defined: Iterable[str] = ()) -> None:
+        facts = knowledge()
+        macros = {**facts.build.defined, **dict.fromkeys(defined, 1)}
+        self.facts = facts.model_copy(
+            update={"build": facts.build.model_copy(update={"defined": macros})}
+        )
         self.sources = Sources()
         self.found: dict[tuple[str, str], Benchmark] = {}
         self.metas: list[Meta] = []
@@ -62,7 +88,7 @@ class _Reader:
             return
         for file in find(path, self.errors):
             try:
-                one = self._read(file)
+                one = self.read(file)
             except SourceError as error:
                 self.errors.append(error)
                 continue
@@ -89,11 +115,11 @@ class _Reader:
         self.found.update({(one.name, one.source): one for one in meta.benchmarks})
         return True
 
-    def _read(self, file: BenchmarkFile) -> Benchmark | None:
+    def read(self, file: BenchmarkFile) -> Benchmark | None:
         """One benchmark; None when its search space is wrong, which is noted."""
         text = self.sources.read(file.path)
         parameters, errors = read_ranges(text)
-        preprocessor = Preprocessor(self.sources, knowledge())
+        preprocessor = Preprocessor(self.sources, self.facts)
         preprocessor.add(file.path)
         scope = read_scope(preprocessor, self._helper(file.path.parent))
         subbenches = read_registrations(scope)
@@ -112,7 +138,7 @@ class _Reader:
 
     def _find_helper(self, folder: Path) -> Scope:
         whole = folder.absolute()
-        files = knowledge().files
+        files = self.facts.files
         version: int | None = None
         for above in (whole, *whole.parents)[:LEVELS]:
             for candidate in files.helpers:
@@ -121,12 +147,12 @@ class _Reader:
             if version is None and (above / files.version).is_file():
                 match = _VERSION.search(self.sources.read(above / files.version).data)
                 version = int(match.group(1)) if match else None
-        source = knowledge().helper(version).source
-        preprocessor = Preprocessor(self.sources, knowledge())
+        source = self.facts.helper(version).source
+        preprocessor = Preprocessor(self.sources, self.facts)
         preprocessor.take(Text("benchmarks.toml", source.encode()), Path())
         return read_scope(preprocessor)
 
     def _own_helper(self, path: Path) -> Scope:
-        preprocessor = Preprocessor(self.sources, knowledge())
+        preprocessor = Preprocessor(self.sources, self.facts)
         preprocessor.add(path)
         return read_scope(preprocessor)

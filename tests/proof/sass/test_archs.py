@@ -1,6 +1,7 @@
 import pytest
 
-from policygen.proof.sass.archs import tuned, unread
+from policygen.model.plan import Action, Options, Plan, Target
+from policygen.proof.sass.archs import left_alone, tuned, unread
 from policygen.source.scan import read_changed
 from tests.probing import TUNINGS, header, root
 
@@ -34,3 +35,35 @@ def test_a_change_is_for_the_families_that_say_something_else(change, families, 
 def test_a_new_family_is_a_change():
     before = read(header("3.0.1", SCAN))
     assert {f.arch for f in tuned([], [before])} == {"sm80", "sm90", "sm100"}
+
+
+def plan(arch, reach, namespace="cub::detail::scan"):
+    """A plan that writes an entry of scan."""
+    target = Target.model_construct(header=SCAN, namespace=namespace)
+    action = Action.model_construct(target=target, after={"items": 20})
+    return Plan.model_construct(options=Options(arch=arch, reach=reach), actions=(action,))
+
+
+@pytest.mark.parametrize(
+    ("arch", "reach", "archs"),
+    [
+        # The chain of scan has policies of sm75, sm80, sm86, sm90 and sm100.
+        ("sm90", "only", ["sm75", "sm80", "sm89", "sm100", "sm103", "sm120"]),
+        ("sm90", "later", ["sm75", "sm80", "sm89"]),
+        ("sm80", "only", ["sm75", "sm89", "sm90", "sm100", "sm103", "sm120"]),
+        ("sm100", "only", ["sm75", "sm80", "sm89", "sm90"]),
+        ("sm120", "only", ["sm75", "sm80", "sm89", "sm90", "sm100", "sm103"]),
+    ],
+)
+def test_a_plan_leaves_alone_what_is_earlier_and_what_has_a_policy_of_its_own(arch, reach, archs):
+    headers = [read(header("3.0.1", SCAN))]
+    assert list(left_alone(plan(arch, reach), headers, ARCHS)) == archs
+
+
+def test_without_a_chain_in_its_namespace_nothing_later_is_left_alone():
+    headers = [read(header("3.0.1", SCAN))]
+    assert list(left_alone(plan("sm90", "only", "other"), headers, ARCHS)) == [
+        "sm75",
+        "sm80",
+        "sm89",
+    ]

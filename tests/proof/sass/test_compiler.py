@@ -10,7 +10,8 @@ from policygen.proof.sass import compiler as module
 from policygen.proof.sass.build import Tools
 from policygen.proof.sass.calls import Wanted, calls
 from policygen.proof.sass.compiler import Compiler, workers
-from policygen.proof.sass.verify import Sides, compile_sides, verdicts
+from policygen.proof.sass.sides import Sides, compile_sides
+from policygen.proof.sass.verdicts import verdicts
 from policygen.proof.toolchain import find_disassembler, find_toolchain
 from policygen.tree import open_tree
 from tests.probing import root

@@ -16,7 +16,7 @@ DUMPS = {
 
 @pytest.fixture
 def folder(tmp_path):
-    save(tmp_path / "kept", DUMPS, "3.0.1", "nvcc 13.2.86")
+    save(tmp_path / "kept", DUMPS, "calls", "3.0.1", "nvcc 13.2.86")
     return tmp_path / "kept"
 
 
@@ -62,4 +62,4 @@ def test_a_dump_that_is_damaged_is_an_error(folder, damage, message, which):
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write to"):
-        save(tmp_path / "file", DUMPS, "3.0.1", "nvcc 13.2.86")
+        save(tmp_path / "file", DUMPS, "calls", "3.0.1", "nvcc 13.2.86")

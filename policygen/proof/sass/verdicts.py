@@ -1,31 +1,18 @@
-"""Compares what both sides of each workload come to, kernel by kernel."""
+"""What became of each kernel between two sides."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
 from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.sass import Different, KernelPlace, Refused, Renamed, SassRow, Side
-from policygen.model.workload import Point
-from policygen.proof.sass.calls import Called
-from policygen.proof.sass.compiler import Compiler, Contents, Kernels, Spot
+from policygen.proof.sass.compiler import Kernels, Spot
 from policygen.proof.sass.difference import diff, summary
-from policygen.proof.sass.dumps import Dumps
 from policygen.proof.sass.names import demangled, function, lasting, short
-from policygen.proof.sass.pairs import Pair, pairs, same, verdict
-
-Found = Mapping[Spot, Kernels]
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The kernels of both sides; identical are the workloads that need not be compiled."""
-
-    before: Found
-    after: Found
-    identical: frozenset[Spot] = frozenset()
+from policygen.proof.sass.pairs import Pair, pairs, verdict
+from policygen.proof.sass.sides import Sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,65 +41,6 @@ class Verdicts:
         )
 
 
-def compile_side(calls: Mapping[Point, Called], archs: Iterable[str], compiler: Compiler) -> Found:
-    """One side alone, with all instructions."""
-    wanted = _spots(calls, archs)
-    made = compiler.kernels(wanted, compiler.contents(wanted), listed=True)
-    return {spot: kernels for (spot, _), kernels in zip(wanted, made, strict=True)}
-
-
-def compile_sides(
-    before: Mapping[Point, Called],
-    after: Mapping[Point, Called],
-    archs: Sequence[str],
-    compiler: Compiler,
-) -> Sides:
-    """Both sides, but for workloads whose preprocessed source is the same."""
-    old, new = _spots(before, archs), _spots(after, archs)
-    contents = compiler.contents([*old, *new])
-    same = _same(dict(old), dict(new), contents)
-    old, new = [one for one in old if one[0] not in same], [n for n in new if n[0] not in same]
-    # All in one lot: no core waits for the other side.
-    sides = _made(old, new, contents, compiler, listed=False)
-    unlike = {spot for spot in dict(old).keys() & dict(new).keys() if not _alike(sides, spot)}
-    shown = _made(
-        [one for one in old if one[0] in unlike],
-        [one for one in new if one[0] in unlike],
-        contents,
-        compiler,
-        listed=True,
-    )
-    return Sides({**sides.before, **shown.before}, {**sides.after, **shown.after}, same)
-
-
-def _made(
-    old: Sequence[tuple[Spot, Called]],
-    new: Sequence[tuple[Spot, Called]],
-    contents: Contents,
-    compiler: Compiler,
-    *,
-    listed: bool,
-) -> Sides:
-    made = iter(compiler.kernels([*old, *new], contents, listed=listed))
-    return Sides({spot: next(made) for spot, _ in old}, {spot: next(made) for spot, _ in new})
-
-
-def _alike(sides: Sides, spot: Spot) -> bool:
-    """Whether digests alone show that all kernels of a workload have a counterpart."""
-    before, after = sides.before[spot], sides.after[spot]
-    if isinstance(before, PolicygenError) or isinstance(after, PolicygenError):
-        return True  # there is nothing to show
-    if before == after:
-        return True
-    found = pairs(before, after, demangled(kernel.name for kernel in (*before, *after)))
-    return all(p.before and p.after and same(p.before, p.after) for p in found)
-
-
-def with_dumps(dumps: Dumps, after: Found) -> Sides:
-    """Dumps as the side before; those of other workloads and architectures are left alone."""
-    return Sides({spot: dumps[spot] for spot in after if spot in dumps}, after)
-
-
 def verdicts(sides: Sides) -> Verdicts:
     """What became of each kernel; helpers that are never run do not count."""
     found = Verdicts()
@@ -139,24 +67,6 @@ def verdicts(sides: Sides) -> Verdicts:
             counts["kernels"] += 1
             counts[_count(found, spot, pair, cpp)] += 1
     return found
-
-
-def _spots(calls: Mapping[Point, Called], archs: Iterable[str]) -> list[tuple[Spot, Called]]:
-    return [((point, arch), called) for arch in archs for point, called in calls.items()]
-
-
-def _same(
-    old: Mapping[Spot, Called], new: Mapping[Spot, Called], contents: Contents
-) -> frozenset[Spot]:
-    """Workloads that both sides compile from the same text."""
-    found = set()
-    for spot in old.keys() & new.keys():
-        before, after = old[spot], new[spot]
-        content = contents[before.headers(spot[1])]
-        known = isinstance(content, str) and content == contents[after.headers(spot[1])]
-        if known and before.text == after.text:
-            found.add(spot)
-    return frozenset(found)
 
 
 def _refused(spot: Spot, side: Side, made: Kernels) -> list[Refused]:

@@ -1,0 +1,121 @@
+"""Both sides of a comparison: which units are compiled at all, and which kernels of them count."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from policygen.errors import InputError, PolicygenError
+from policygen.model.workload import Point, in_words
+from policygen.proof.sass.calls import Unit
+from policygen.proof.sass.compiler import Compiler, Contents, Kernels, Spot
+from policygen.proof.sass.dumps import Dumps
+from policygen.proof.sass.names import demangled, lasting
+from policygen.proof.sass.pairs import pairs, same
+
+Found = Mapping[Spot, Kernels]
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The kernels of both sides; identical are the workloads that need not be compiled."""
+
+    before: Found
+    after: Found
+    identical: frozenset[Spot] = frozenset()
+
+
+def compile_side(calls: Mapping[Point, Unit], archs: Iterable[str], compiler: Compiler) -> Found:
+    """One side alone, with all instructions."""
+    wanted = _spots(calls, archs)
+    return _made([], wanted, compiler.contents(wanted), compiler, listed=True).after
+
+
+def compile_sides(
+    before: Mapping[Point, Unit],
+    after: Mapping[Point, Unit],
+    archs: Sequence[str],
+    compiler: Compiler,
+) -> Sides:
+    """Both sides, but for workloads whose preprocessed source is the same."""
+    old, new = _spots(before, archs), _spots(after, archs)
+    contents = compiler.contents([*old, *new])
+    alike = _same_source(dict(old), dict(new), contents)
+    old, new = [one for one in old if one[0] not in alike], [n for n in new if n[0] not in alike]
+    # All in one lot: no core waits for the other side.
+    made = _made(old, new, contents, compiler, listed=False)
+    unlike = {spot for spot in dict(old).keys() & dict(new).keys() if not _alike(made, spot)}
+    shown = _made(
+        [one for one in old if one[0] in unlike],
+        [one for one in new if one[0] in unlike],
+        contents,
+        compiler,
+        listed=True,
+    )
+    return Sides({**made.before, **shown.before}, {**made.after, **shown.after}, alike)
+
+
+def _made(
+    old: Sequence[tuple[Spot, Unit]],
+    new: Sequence[tuple[Spot, Unit]],
+    contents: Contents,
+    compiler: Compiler,
+    *,
+    listed: bool,
+) -> Sides:
+    made = _counted([*old, *new], compiler.kernels([*old, *new], contents, listed=listed))
+    kernels = iter(made)
+    return Sides({spot: next(kernels) for spot, _ in old}, {s: next(kernels) for s, _ in new})
+
+
+def _counted(wanted: Sequence[tuple[Spot, Unit]], made: Sequence[Kernels]) -> list[Kernels]:
+    """The kernels that mention the namespace of their unit, where it has one."""
+    both = [(spot, u.scope, kernels) for (spot, u), kernels in zip(wanted, made, strict=True)]
+    cpp = demangled(
+        kernel.name
+        for _, scope, kernels in both
+        if scope is not None and not isinstance(kernels, PolicygenError)
+        for kernel in kernels
+    )
+    found: list[Kernels] = []
+    for ((benchmark, workload), arch), scope, kernels in both:
+        if scope is None or isinstance(kernels, PolicygenError):
+            found.append(kernels)
+            continue
+        mention = f"::{scope}::"
+        kept = tuple(kernel for kernel in kernels if mention in lasting(cpp[kernel.name]))
+        where = f"{in_words(benchmark, dict(workload))} on {arch}"
+        found.append(kept or InputError(f"{where}: no kernel of {len(kernels)} mentions {scope}"))
+    return found
+
+
+def _alike(sides: Sides, spot: Spot) -> bool:
+    """Whether digests alone show that all kernels of a workload have a counterpart."""
+    before, after = sides.before[spot], sides.after[spot]
+    if isinstance(before, PolicygenError) or isinstance(after, PolicygenError):
+        return True  # there is nothing to show
+    if before == after:
+        return True
+    found = pairs(before, after, demangled(kernel.name for kernel in (*before, *after)))
+    return all(p.before and p.after and same(p.before, p.after) for p in found)
+
+
+def with_dumps(dumps: Dumps, after: Found) -> Sides:
+    """Dumps as the side before; those of other workloads and architectures are left alone."""
+    return Sides({spot: dumps[spot] for spot in after if spot in dumps}, after)
+
+
+def _spots(calls: Mapping[Point, Unit], archs: Iterable[str]) -> list[tuple[Spot, Unit]]:
+    return [((point, arch), called) for arch in archs for point, called in calls.items()]
+
+
+def _same_source(
+    old: Mapping[Spot, Unit], new: Mapping[Spot, Unit], contents: Contents
+) -> frozenset[Spot]:
+    """Workloads that both sides compile from the same text."""
+    found = set()
+    for spot in old.keys() & new.keys():
+        before, after = old[spot], new[spot]
+        content = contents[before.headers(spot[1])]
+        known = isinstance(content, str) and content == contents[after.headers(spot[1])]
+        if known and before.text == after.text:
+            found.add(spot)
+    return frozenset(found)
