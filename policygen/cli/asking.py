@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -90,8 +91,10 @@ def compile_progress(*, quiet: bool) -> "Progress | None":
     def bar(done: int, total: int, name: str) -> None:
         width = 24
         filled = width * done // total
-        text = f"\r\x1b[K{'█' * filled}{'·' * (width - filled)} {done}/{total} {name}"
-        sys.stderr.write(text if done < total else "\r\x1b[K")
+        text = f"{'█' * filled}{'·' * (width - filled)} {done}/{total} {name}"
+        # A line that wraps could not be written over.
+        shown = text[: get_terminal_size().columns - 1]
+        sys.stderr.write(f"\r\x1b[K{shown if done < total else ''}")
         sys.stderr.flush()
 
     return bar

@@ -21,7 +21,7 @@ COUNTS = ("kernels", "equal", "renamed", "moved", "different", "only_before", "o
 
 
 def print_sass(document: VerifySass, *, head: bool, verbose: bool) -> None:
-    """A row for each benchmark and architecture; then each kernel that is not what it was."""
+    """The benchmarks on the architectures; then each kernel that is not what it was."""
     out = console.results()
     if head:
         where = f"{tree_line(document.cub)}; {document.toolchain}"
@@ -75,8 +75,11 @@ def _table(rows: tuple[SassRow, ...]) -> "Table":
         table.add_column("same source", justify="right")
     for name in named:
         table.add_column(name.replace("_", " "), justify="right")
-    for row in rows:
-        cells = [row.benchmark.removeprefix("cub.bench."), row.arch, f"{row.workloads:,}"]
+    # A change usually leaves most architectures alike: they share a row.
+    for _, lot in groupby(rows, key=lambda one: one.model_dump(exclude={"arch"})):
+        row, *others = lot
+        archs = f"{row.arch} to {others[-1].arch} ({len(others) + 1})" if others else row.arch
+        cells = [row.benchmark.removeprefix("cub.bench."), archs, f"{row.workloads:,}"]
         cells += [f"{row.identical:,}"] if identical else []
         cells += [f"{getattr(row, name):,}" if getattr(row, name) else "·" for name in named]
         bad = row.different or row.only_before or row.only_after or row.refused

@@ -291,3 +291,7 @@ def test_a_progress_bar_is_drawn_on_a_terminal(capsys, monkeypatch):
     _, _, err = run(capsys, "three_way_partition", "--arch", "100", "-a", "T=[I32,F32]")
     assert "████████████············ 1/2 three_way_partition" in err
     assert err.endswith("\r\x1b[K")
+    monkeypatch.setenv("COLUMNS", "40")
+    _, _, err = run(capsys, "three_way_partition", "--arch", "90", "-a", "T=[I32,F32]")
+    drawn = err.split("\r\x1b[K")
+    assert drawn[1] == "████████████············ 1/2 three_way_"
