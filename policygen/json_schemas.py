@@ -14,6 +14,7 @@ from policygen.model.base import Document
 from policygen.model.bench import BenchmarkList
 from policygen.model.bench_check import BenchCheck
 from policygen.model.bindings import Binding, Types
+from policygen.model.coverage import Coverage
 from policygen.model.effect import Effect
 from policygen.model.headers import Headers
 from policygen.model.lint import LintReport
@@ -29,6 +30,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     BenchCheck,
     BenchmarkList,
     Comparison,
+    Coverage,
     DbCoverage,
     DbInfo,
     DbTop,

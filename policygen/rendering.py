@@ -1,5 +1,6 @@
-"""Fills the templates of `templates/`: all C++ that policygen writes comes from there."""
+"""Fills the templates of `templates/`: all C++ and all pages that policygen writes are there."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,9 @@ from policygen import resources
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+# What Markdown would take for something else.
+_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<!\w)[_#]|_(?!\w)")
 
 
 def fill(template: str, values: Mapping[str, object], *, trim: bool = True) -> str:
@@ -21,12 +25,20 @@ def fill(template: str, values: Mapping[str, object], *, trim: bool = True) -> s
 
 @cache
 def _environment(folder: Path, trim: bool) -> "Environment":  # noqa: FBT001  keys of the cache
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(folder),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=trim,
-        autoescape=False,  # noqa: S701  it is C++
+        # C++ and Markdown are what they are.
+        autoescape=select_autoescape(("html.j2",), default=False),
     )
+    environment.filters["md"] = markdown
+    return environment
+
+
+def markdown(text: str) -> str:
+    """Text that stands in Markdown as it is, also in a table."""
+    return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split())).replace("<", "&lt;")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from policygen.cli.options import STORE, output_options, store_option
-from policygen.cli.planning import GIVEN, Work, planning_options
+from policygen.cli.plan_options import GIVEN, planning_options
+from policygen.cli.planning import Work
 from policygen.errors import InputError
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from policygen.cli import (
     apply,
     audit,
     bench,
+    coverage,
     db,
     db_write,
     demo,
@@ -52,6 +53,7 @@ commands.add_command(headers.headers)
 commands.add_command(scan.scan)
 commands.add_command(audit.audit)
 audit.audit.add_command(reach.reach)
+audit.audit.add_command(coverage.coverage)
 commands.add_command(bench.bench)
 commands.add_command(resolve.resolve)
 commands.add_command(db.db)

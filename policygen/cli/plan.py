@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from policygen.cli.options import output_options
-from policygen.cli.planning import planning_options
+from policygen.cli.plan_options import planning_options
 
 
 @click.command()

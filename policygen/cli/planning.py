@@ -1,20 +1,19 @@
-"""What `plan` and `apply` share: their options, and the way from databases to a plan."""
+"""The way from databases to a plan, for all commands that plan."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from policygen.cli.db import chosen_rules, sources, tell
-from policygen.cli.options import cub_option, filter_options, parse_archs, parse_axes, parse_regex
+from policygen.cli.db import tell
+from policygen.cli.options import parse_axes, parse_regex
+from policygen.cli.plan_options import options_of, rules_of
 from policygen.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from policygen.cli.asking import Tree
     from policygen.cli.inputs import Inputs
@@ -26,73 +25,6 @@ if TYPE_CHECKING:
     from policygen.planning.cases import Case
     from policygen.proof.oracle import Compiler
     from policygen.results.together import Together
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-GIVEN = (
-    "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
-    "force", "provenance", "measured_on", "least_score", "worst", "confidence", "without_samples",
-)  # fmt: skip
-
-
-def planning_options(command: Command) -> Command:
-    """`--db`, `--arch` and what changes the plan."""
-    for decorate in (
-        click.option("--confidence", type=float, help="Of intervals.  [default: 0.95]"),
-        click.option("--worst", type=float, help="Least ratio of any runtime workload.  [0.95]"),
-        click.option("--least-score", type=float, help="Least score of a choice.  [1.015]"),
-        click.option(
-            "--without-samples",
-            is_flag=True,
-            help="Choose also where no samples tell how sure a score is.",
-        ),
-        click.option(
-            "--measured-on",
-            metavar="TREE",
-            help="The tree that was measured, to compare its base: a path, a fetched version or a"
-            " git revision.  [default: the recorded version, when it is fetched]",
-        ),
-        click.option("--force", is_flag=True, help="Take results of GPUs of other architectures."),
-        click.option(
-            "--provenance",
-            type=click.Choice(["scores", "full"]),
-            default="scores",
-            show_default=True,
-            help="What a comment says: variant and scores, or GPU, versions and day, too.",
-        ),
-        click.option(
-            "--narrow",
-            is_flag=True,
-            help="Where a variant is worse for some types of an entry, name those and keep theirs.",
-        ),
-        click.option(
-            "--collisions",
-            type=click.Choice(["best-worst", "split"]),
-            default="best-worst",
-            show_default=True,
-            help="Of workloads with one entry: the variant that is best in its worst case, or an"
-            " entry for each type.",
-        ),
-        click.option(
-            "--reach",
-            type=click.Choice(["only", "later"]),
-            default="only",
-            show_default=True,
-            help="Keep what later architectures have, or let them inherit.",
-        ),
-        filter_options,
-        cub_option,
-        sources,
-        click.option("--arch", metavar="ARCH", help="The architecture that is tuned: sm90."),
-        click.option(
-            "--db",
-            "files",
-            multiple=True,
-            metavar="DB",
-            help="A cccl_meta_bench.db, NVBench's JSON results, or a glob. Repeatable.",
-        ),
-    ):
-        command = decorate(command)
-    return command
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,41 +105,66 @@ def write_file(path: Path, data: bytes) -> None:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
-    """From databases to a plan."""
-    from policygen import tree
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What was given, and what is best in it."""
+
+    files: "Inputs"
+    top: "DbTop"
+    rules: "Rules"
+
+
+@contextmanager
+def ranked(given: Mapping[str, Any]) -> "Iterator[Ranked]":
+    """The variants of databases, while these are open."""
     from policygen.cli.inputs import open_inputs
-    from policygen.planning.bases import base_remarks
-    from policygen.planning.plan import Planner, Sources
     from policygen.results.top import rank
 
     if not given["files"]:
         raise InputError("no database is given", "Name one: --db cccl_meta_bench.db")
-    options = _options(given)
+    rules = rules_of(given)
     with open_inputs(given["files"], given["benches"], given["base"]) as files:
         top = rank(
             files.databases,
             pattern=parse_regex(given["regex"]),
             axes=parse_axes(given["axes"]),
-            top=options.rules.candidates + 1,
-            rules=options.rules,
+            top=rules.candidates + 1,
+            rules=rules,
             declared=files.declared,
         )
         tell(top.warnings)
         if not top.workloads:
             raise InputError("nothing matches", "See what there is: policygen db info DB...")
-        cub = tree.find(given["cub"], Path.cwd())
-        found, data, compiler = open_tree(cub, _headers(top, cub.version), quiet=quiet)
-        planner = Planner(
-            Sources(found.cub, compiler.headers, data),
-            options,
-            compiler,
-            _together(files, options.rules),
-            prove=prove,
-        )
-        plan = planner.plan(top.workloads)
-        remarks = base_remarks(plan, found.cub.version, _bases(found.cub, given, plan, quiet=quiet))
-        named = {str(path): names for path, names in files.made.items()}
+        yield Ranked(files, top, rules)
+
+
+def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
+    """From databases to a plan."""
+    options = options_of(given)
+    with ranked(given) as results:
+        return plan_for(results, options, given, prove=prove, quiet=quiet)
+
+
+def plan_for(
+    results: Ranked, options: "Options", given: Mapping[str, Any], *, prove: bool, quiet: bool
+) -> Work:
+    """A plan for one architecture."""
+    from policygen import tree
+    from policygen.planning.bases import base_remarks
+    from policygen.planning.plan import Planner, Sources
+
+    cub = tree.find(given["cub"], Path.cwd())
+    found, data, compiler = open_tree(cub, _headers(results.top, cub.version), quiet=quiet)
+    planner = Planner(
+        Sources(found.cub, compiler.headers, data),
+        options,
+        compiler,
+        _together(results.files, options.rules),
+        prove=prove,
+    )
+    plan = planner.plan(results.top.workloads)
+    remarks = base_remarks(plan, found.cub.version, _bases(found.cub, given, plan, quiet=quiet))
+    named = {str(path): names for path, names in results.files.made.items()}
     actions = tuple(
         action.model_copy(
             update={"databases": tuple(n for d in action.databases for n in named.get(d, (d,)))}
@@ -248,25 +205,6 @@ def _served(plan: "Plan", compiler: "Compiler") -> list[str]:
         " written"
         for (policy, later), headers in found.items()
     ]
-
-
-def _options(given: Mapping[str, Any]) -> "Options":
-    from policygen.model.plan import Options
-
-    if given["arch"] is None:
-        raise InputError("no architecture is given", "Name the one that was measured: --arch sm90")
-    (arch,) = parse_archs([given["arch"]])
-    rules = chosen_rules(
-        None,
-        least_score=given["least_score"],
-        worst_allowed=given["worst"],
-        confidence=given["confidence"],
-        without_samples=given["without_samples"] or None,
-        prefer_simple=False,
-    )
-    names = ("reach", "collisions", "narrow", "force", "provenance")
-    today = datetime.now(UTC).date().isoformat() if given["provenance"] == "full" else None
-    return Options(arch=arch, rules=rules, date=today, **{name: given[name] for name in names})
 
 
 def _headers(top: "DbTop", version: str) -> "tuple[str, ...]":

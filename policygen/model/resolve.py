@@ -32,6 +32,18 @@ class EntryPlace(Record):
         )
 
 
+class DisabledEntry(EntryPlace):
+    """An entry that is commented out, or excluded by `#if 0`."""
+
+    reason: str | None
+    """What the header says about it."""
+
+    @property
+    def place(self) -> EntryPlace:
+        """Where it stands."""
+        return EntryPlace(**self.model_dump(include=set(EntryPlace.model_fields)))
+
+
 class ResolvedRow(Record):
     """One workload on one architecture."""
 
@@ -45,6 +57,10 @@ class ResolvedRow(Record):
     """The arch that the values were tuned for; none for defaults."""
     note: str | None = None
     """What the headers' text suggests and the compiler does not confirm."""
+    passed: EntryPlace | None = None
+    """The entry that has the workload's key and is not selected."""
+    disabled: DisabledEntry | None = None
+    """An entry that would decide the workload if it were not disabled."""
 
 
 class Unresolved(Record):

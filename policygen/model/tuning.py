@@ -100,6 +100,12 @@ class Entry(Record):
         found = ((_DECLARED.match(text), text) for text in self.template_parameters)
         return {match[1]: text for match, text in found if match}
 
+    @property
+    def slots(self) -> tuple[str | None, ...]:
+        """Its arguments, none for its own parameters: what a key must have to be its."""
+        own = self.own_parameters
+        return tuple(None if arg in own else arg for arg in self.args)
+
 
 class Family(Record):
     """All entries of one `smNN_*` template in one namespace of one header."""

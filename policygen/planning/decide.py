@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from policygen.bindings.keys import fits, type_name
 from policygen.errors import InputError
 from policygen.model.entry_text import Content
 from policygen.model.plan import Action, Options, PlanDecision
@@ -14,9 +15,7 @@ from policygen.planning.keys import (
     EntryKey,
     can_name,
     named_key,
-    takes,
     too_general,
-    type_name,
     type_positions,
 )
 from policygen.planning.measured import action, in_line, numbers
@@ -43,7 +42,7 @@ class Write:
             return False
         if self.key is None:
             return case.entry is self.entry
-        return takes(case.to.family, self.key, case.args)
+        return fits(case.to.family.parameters, self.key.slots, case.args)
 
 
 @dataclass(slots=True)

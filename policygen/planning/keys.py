@@ -1,13 +1,14 @@
 """The arguments under which an entry is written for a workload."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from policygen.bindings.keys import as_slot, by_print, type_name
 from policygen.bindings.load import types
 from policygen.errors import InputError
 from policygen.model.entry_text import Slot
-from policygen.model.tuning import Family, TemplateParameter
-from policygen.source.siblings import neighbour, slots
+from policygen.model.tuning import Family
+from policygen.source.siblings import neighbour
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class EntryKey:
 
 def general_key(family: Family, args: Sequence[str]) -> EntryKey:
     """The broadest key that CUB writes for such arguments: any type of this size and class."""
-    literal = tuple(_slot(p, arg) for p, arg in zip(family.parameters, args, strict=True))
+    literal = tuple(as_slot(p, arg) for p, arg in zip(family.parameters, args, strict=True))
     classes = [p.type for p in family.parameters if p.type in types().open_classes]
     open_ones = sum(f"{name}::no" in literal for name in classes)
     guarded = [position for position in type_positions(family) if _guard(args[position])]
@@ -56,23 +57,14 @@ def too_general(family: Family, key: EntryKey) -> str | None:
     return None
 
 
-def takes(family: Family, key: EntryKey, args: Sequence[str]) -> bool:
-    """Whether an entry with such a key would be there for some arguments."""
-    literal = tuple(
-        _by_print().get(type_name(arg), type_name(arg)) if p.kind == "type" else _slot(p, arg)
-        for p, arg in zip(family.parameters, args, strict=True)
-    )
-    return all(slot in {None, own} for slot, own in zip(key.slots, literal, strict=True))
-
-
 def can_name(arg: str) -> bool:
     """Whether an entry can name a type that the compiler prints."""
-    return type_name(arg) in _by_print() or arg.replace(" ", "").isidentifier()
+    return type_name(arg) in by_print() or arg.replace(" ", "").isidentifier()
 
 
 def _key(family: Family, args: Sequence[str], named: Sequence[int]) -> EntryKey:
     found = tuple(
-        _spelled(arg) if position in named else _slot(parameter, arg)
+        _spelled(arg) if position in named else as_slot(parameter, arg)
         for position, (parameter, arg) in enumerate(zip(family.parameters, args, strict=True))
     )
     found = _as_open_as_siblings(family, found)
@@ -87,41 +79,21 @@ def _as_open_as_siblings(family: Family, key: tuple[Slot, ...]) -> tuple[Slot, .
     beside = neighbour(family, key)
     if beside is None:
         return key
-    theirs = slots(beside.entry)
+    theirs = beside.entry.slots
     return tuple(
         None if slot is not None and other is None and parameter.kind == "value" else slot
         for slot, other, parameter in zip(key, theirs, family.parameters, strict=True)
     )
 
 
-def _slot(parameter: TemplateParameter, arg: str) -> Slot:
-    """An argument as a header writes it: `_4` of an `offset_size` is `offset_size::_4`."""
-    if parameter.kind == "type":
-        return None
-    if arg in {"true", "false"} or arg.lstrip("-").isdigit():
-        return arg
-    return f"{parameter.type}::{arg}"
-
-
-def type_name(arg: str) -> str:
-    """A type that the compiler prints, by its usual name: `signed int` is `int`."""
-    return arg if arg == "signed char" else arg.removeprefix("signed ")
-
-
 def _spelled(arg: str) -> str:
     """A type as headers call it: `__int128` is `__int128_t`."""
     if not can_name(arg):
         raise InputError(f"an entry cannot name the type {arg}", "The header does not know it.")
-    return _by_print().get(type_name(arg), type_name(arg))
+    return by_print().get(type_name(arg), type_name(arg))
 
 
 def _guard(arg: str) -> str | None:
     """The condition under which CUB writes about a type."""
-    spelled = _by_print().get(type_name(arg), arg)
+    spelled = by_print().get(type_name(arg), arg)
     return next((t.guard for t in types().types if t.cpp == spelled and t.guard), None)
-
-
-def _by_print() -> Mapping[str, str]:
-    """What the compiler prints → what headers write: `long` is not as wide everywhere."""
-    plain = {"int", "short"}
-    return {shown: name for name, shown in types().spellings.items() if shown not in plain}

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from policygen.bindings.keys import fits
 from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.cub import Cub
 from policygen.model.marks import Marked
-from policygen.model.resolve import EntryPlace, ResolvedRow, Status, Unresolved
+from policygen.model.resolve import DisabledEntry, EntryPlace, ResolvedRow, Status, Unresolved
 from policygen.model.tuning import Entry, Family, PolicyChain
 from policygen.proof.compile import Progress
 from policygen.proof.probe import Answered, Asked, Shown, Tree, ask, origin, shown, values
@@ -71,7 +72,8 @@ def _row(
         return None
     entry: Entry | None = None
     family: Family | None = None
-    note = None
+    passed = None
+    disabled = None
     since: str | None
     if place.site.dialect == "selectors":
         since, default = origin(row)
@@ -82,8 +84,10 @@ def _row(
             found = shown(place.families, point, answer, marked)
             if found.entry is not None:
                 family, entry = marked.entries[found.entry]
-            note = _difference(place, arch, found, marked)
+            passed = _passed(place, arch, found, marked)
         since = family.arch if family and entry and entry.kind != "primary" else None
+        if answer is not None and marked is not None:
+            disabled = _disabled(place, arch, found, marked, since)
     return ResolvedRow(
         benchmark=_name(point),
         workload=dict(point.values),
@@ -92,11 +96,30 @@ def _row(
         entry=EntryPlace.of(family, entry) if family and entry else None,
         status=_status(arch, since),
         since=since,
-        note=note,
+        note=_note(passed) if passed else None,
+        passed=passed,
+        disabled=disabled,
     )
 
 
-def _difference(place: Place, arch: str, found: Shown, marked: Marked) -> str | None:
+def _disabled(
+    place: Place, arch: str, found: Shown, marked: Marked, since: str | None
+) -> DisabledEntry | None:
+    """The disabled entry with the workload's key, of a newer family than the one that decides."""
+    used = used_families(marked.header.chains, place.site.scope, arch)
+    for family in marked.header.families:
+        known = found.keys.get(family.name)
+        newer = since is None or arch_number(family.arch) > arch_number(since)
+        if known is None or family.name not in used or family.namespace != place.site.scope:
+            continue
+        for entry in family.entries if newer else ():
+            if entry.disabled and fits(family.parameters, entry.slots, known.args):
+                reason = " ".join(entry.remarks) or None
+                return DisabledEntry.of(family, entry, reason=reason)
+    return None
+
+
+def _passed(place: Place, arch: str, found: Shown, marked: Marked) -> EntryPlace | None:
     """An entry that has the workload's key and is not selected."""
     used = used_families(marked.header.chains, place.site.scope, arch)
     for name, key in found.keys.items():
@@ -104,9 +127,13 @@ def _difference(place: Place, arch: str, found: Shown, marked: Marked) -> str | 
             continue
         family, entry = marked.entries[key.entry]
         if entry.kind != "primary":
-            place_of = f"{family.header}:{entry.line}"
-            return f"{place_of} ({family.name}) has this key, and is not selected"
+            return EntryPlace.of(family, entry)
     return None
+
+
+def _note(passed: EntryPlace) -> str:
+    place = f"{passed.header}:{passed.line}"
+    return f"{place} ({passed.family}) has this key, and is not selected"
 
 
 def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> frozenset[str]:

@@ -32,19 +32,13 @@ class _Known:
     key: Key
 
 
-def slots(entry: Entry) -> Key:
-    """The arguments of an entry, none for its own parameters."""
-    own = entry.own_parameters
-    return tuple(None if arg in own else arg for arg in entry.args)
-
-
 def neighbour(family: Family, key: Key) -> Neighbour | None:
     """The closest of the live entries, in the order in which the family has its keys."""
     # An entry that leaves an argument to its default is no measure of where a whole key goes.
     entries = [entry for entry in family.specializations if len(entry.args) == len(key)]
     if not entries:
         return None
-    closest = _closest(family, [_Known(entry, slots(entry)) for entry in entries], key)
+    closest = _closest(family, [_Known(entry, entry.slots) for entry in entries], key)
     if closest.before:
         return closest
     return Neighbour(_last_twin(family, entries, closest.entry), before=False)

@@ -10,7 +10,6 @@ from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.plan import Options
 from policygen.planning.plan import Planner, Sources
 from policygen.source.header import read_header
-from policygen.source.siblings import slots
 from tests.planning.wanted import GPUS, benchmark, no_common_variant, scored
 
 VERSION = "3.0.1"
@@ -121,7 +120,7 @@ def sizes_of(point):
 
 def fits(entry, args):
     free = 0
-    for slot, arg in zip(slots(entry), args, strict=True):
+    for slot, arg in zip(entry.slots, args, strict=True):
         wanted = (slot or "").rpartition("::")[2] if "::" in (slot or "") else slot
         if slot is None:
             free += 1

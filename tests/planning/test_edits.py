@@ -11,7 +11,6 @@ from policygen.planning.edits import header_edits
 from policygen.planning.keys import EntryKey
 from policygen.source.header import read_header
 from policygen.source.scan import scan_headers
-from policygen.source.siblings import slots
 from policygen.source.splice import splice
 from tests.trees import tree as cub_tree
 
@@ -35,7 +34,7 @@ def families(version):
 
 def other_key(entry, number):
     """The same key with another size, that no entry has."""
-    found = list(slots(entry))
+    found = list(entry.slots)
     for position in reversed(range(len(found))):
         if found[position] and found[position][-1].isdigit():
             found[position] = f"{found[position].rstrip('0123456789')}{number}"

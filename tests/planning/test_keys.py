@@ -5,15 +5,14 @@ from functools import cache
 import pytest
 
 from policygen import tree
+from policygen.bindings.keys import fits, type_name
 from policygen.errors import InputError
 from policygen.planning.keys import (
     EntryKey,
     can_name,
     general_key,
     named_key,
-    takes,
     too_general,
-    type_name,
 )
 from policygen.source.header import read_header
 from policygen.source.scan import scan_headers
@@ -138,7 +137,7 @@ GENERAL = [
 def test_the_general_key_is_that_of_the_siblings(of, args, slots, guard, alias):
     key = general_key(family(*of), args)
     assert key == EntryKey(slots, guard, alias)
-    assert takes(family(*of), key, args)
+    assert fits(family(*of).parameters, key.slots, args)
 
 
 RFA = "template <typename AccumT> struct sm90_tuning;"
@@ -200,10 +199,10 @@ def test_types_have_their_usual_names(arg, name, nameable):
 def test_a_named_key_names_one_type_more(of, args, position, slots):
     key = named_key(family(*of), args, position)
     assert key.slots == slots
-    assert takes(family(*of), key, args)
+    assert fits(family(*of).parameters, key.slots, args)
     other = list(args)
     other[position] = "short"
-    assert not takes(family(*of), key, other)
+    assert not fits(family(*of).parameters, key.slots, other)
 
 
 def test_a_value_that_the_closest_sibling_leaves_open_is_left_open():
@@ -211,8 +210,8 @@ def test_a_value_that_the_closest_sibling_leaves_open_is_left_open():
     found = made(SUMS + text.replace("offset_size::_4", "O"), "reduce")
     key = general_key(found, ("long", "unsigned int", "plus", "_4", "_8"))
     assert key == EntryKey((None, None, "op_type::plus", None, "accum_size::_8"))
-    assert takes(found, key, ("long", "unsigned long long", "plus", "_8", "_8"))
-    assert not takes(found, key, ("int", "unsigned int", "plus", "_4", "_4"))
+    assert fits(found.parameters, key.slots, ("long", "unsigned long long", "plus", "_8", "_8"))
+    assert not fits(found.parameters, key.slots, ("int", "unsigned int", "plus", "_4", "_4"))
 
 
 @pytest.mark.trees

@@ -9,7 +9,6 @@ from policygen.source.entry_edits import Writer
 from policygen.source.entry_text import typical
 from policygen.source.header import read_header
 from policygen.source.scan import scan_headers
-from policygen.source.siblings import slots
 from policygen.source.splice import edit_at, splice
 from policygen.source.text import Text
 from tests.probing import TUNINGS, root
@@ -62,7 +61,7 @@ def family_of(header, family):
 
 def entry_of(header, family, key):
     """The one live entry with a key."""
-    (found,) = [e for e in family_of(header, family).specializations if slots(e) == key]
+    (found,) = [e for e in family_of(header, family).specializations if e.slots == key]
     return found
 
 
@@ -87,8 +86,8 @@ def reread(header, data):
 
 def new_key(family, entry):
     """A key that a family lacks: like an entry's, but with another type or number."""
-    known = {slots(e) for e in family.specializations}
-    key = slots(entry)
+    known = {e.slots for e in family.specializations}
+    key = entry.slots
     for position, parameter in enumerate(family.parameters):
         number = (key[position] or "").isdigit()
         names = ["short", "long"] if parameter.kind == "type" else ["3", "32"] if number else []

@@ -7,7 +7,6 @@ from policygen.model.base import Span
 from policygen.model.entry_text import Content, NewEntry
 from policygen.source.entry_edits import Writer
 from policygen.source.header import read_header
-from policygen.source.siblings import slots
 from policygen.source.splice import edit_at, splice
 from policygen.source.text import Text
 from tests.probing import TUNINGS, changed_tree
@@ -47,7 +46,7 @@ def changed(body, content, ending="\n", which=0):
     entry = family.specializations[which]
     after = updated(header, data, family, entry, content)
     found = family_of(reread(header, after), family)
-    assert [slots(e) for e in found.specializations] == [slots(e) for e in family.specializations]
+    assert [e.slots for e in found.specializations] == [e.slots for e in family.specializations]
     assert after == updated(
         reread(header, after), after, found, found.specializations[which], content
     )
@@ -602,7 +601,7 @@ def updates(header, data):
         for entry in family.specializations:
             values = new_values(header, family, entry)
             edits += writer.update(family, entry, Content("values", values, None, LABEL), "why")
-            wanted[index, slots(entry)] = values
+            wanted[index, entry.slots] = values
     return splice(header.name, data, edits), wanted
 
 
@@ -634,15 +633,15 @@ def test_every_entry_of_cub_can_be_written_and_is_read_back(version, write, endi
         assert after.count(b"\n") == after.count(ending.encode())
         again = reread(header, after)
         for index, family in enumerate(header.families):
-            found = {slots(e): e for e in again.families[index].specializations}
+            found = {e.slots: e for e in again.families[index].specializations}
             new = {key: values for (i, key), values in wanted.items() if i == index}
             for key, values in new.items():
                 theirs = bare(found[key].values)
                 assert {name: theirs[name] for name in values} == values
                 labels = [label for label in found[key].labels if not label.rejected]
                 assert [label.variant for label in labels] == [LABEL.split()[0]]
-            kept = [e for e in family.entries if e.disabled or slots(e) not in new]
-            left = [e for e in again.families[index].entries if e.disabled or slots(e) not in new]
+            kept = [e for e in family.entries if e.disabled or e.slots not in new]
+            left = [e for e in again.families[index].entries if e.disabled or e.slots not in new]
             assert [told(e) for e in left] == [told(e) for e in kept]
         written += len(wanted)
         edits = []

@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.source.siblings import neighbour, slots
+from policygen.source.siblings import neighbour
 from tests.source.edited import VERSIONS, real
 from tests.source.headers import read
 
@@ -84,7 +84,7 @@ def test_an_entry_and_those_that_inherit_from_it_are_not_parted():
 
 def test_slots_are_none_for_the_parameters_of_an_entry():
     (entry,) = family("T, f::no, s::_1, 4").specializations
-    assert slots(entry) == (None, "f::no", "s::_1", "4")
+    assert entry.slots == (None, "f::no", "s::_1", "4")
 
 
 @pytest.mark.trees
@@ -97,7 +97,7 @@ def test_most_entries_of_cub_would_go_back_where_they_are(version):
             for index, entry in enumerate(live):
                 others = [other for other in live if other is not entry]
                 rest = found.model_copy(update={"entries": tuple(others)})
-                beside = neighbour(rest, slots(entry))
+                beside = neighbour(rest, entry.slots)
                 if beside is not None:
                     count += 1
                     at_home += index == others.index(beside.entry) + (not beside.before)

@@ -1,0 +1,168 @@
+"""`policygen audit coverage` on real trees."""
+
+import csv
+import io
+import json
+
+import jsonschema
+import pytest
+
+from policygen.cli.main import main
+from policygen.model.coverage import Coverage
+from tests.cli.tuned import LABEL, THREE, database, run
+from tests.probing import root
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
+
+
+def audit(capsys, *arguments):
+    return run(capsys, "audit", "coverage", "--cub", root("3.0.1"), *arguments)
+
+
+def document(capsys, *arguments, status=0):
+    found, out, err = audit(capsys, "--json", "-q", *arguments)
+    assert found == status, err
+    data = json.loads(out)
+    jsonschema.validate(data, Coverage.model_json_schema(mode="serialization"))
+    return data
+
+
+def counts(data, arch):
+    (share,) = [s for s in data["shares"] if s["benchmark"] is None and s["arch"] == arch]
+    return share["counts"]
+
+
+def test_every_workload_has_a_status_on_every_architecture(capsys):
+    found = document(capsys)
+    assert found["archs"] == ["sm80", "sm90", "sm100"]
+    assert len(found["cells"]) == 3 * 635
+    assert counts(found, "sm80")["tuned"] == 239
+    assert counts(found, "sm90") == {
+        "tuned": 271, "inherited": 0, "default": 364, "disabled": 0, "unreachable": 0,
+    }  # fmt: skip
+    assert counts(found, "sm100") == {
+        "tuned": 198, "inherited": 44, "default": 320, "disabled": 40, "unreachable": 33,
+    }  # fmt: skip
+
+
+def test_sm100_radix_sort_of_wider_keys_is_unreachable(capsys):
+    """NVIDIA/cccl#11083."""
+    found = document(capsys, "radix_sort", "-R", "cub.bench.radix_sort.keys", "--arch", "sm100")
+    by_type = {(c["workload"]["T"], c["status"]) for c in found["cells"]}
+    assert by_type == {
+        ("I8", "tuned"),
+        ("I16", "tuned"),
+        *((name, "unreachable") for name in ("I32", "I64", "I128", "F32", "F64")),
+    }
+
+
+def test_a_disabled_entry_tells_the_recorded_reason(capsys):
+    given = ("-R", THREE, "-a", "T=[I8,I16]", "-a", "OffsetT=I32", "--arch", "sm100")
+    found = document(capsys, *given)
+    assert [(c["status"], c["since"], c["entry"]["line"]) for c in found["cells"]] == [
+        ("disabled", "sm90", 235),
+        ("disabled", "sm90", 246),
+    ]
+    assert all("regressed during validation" in c["reason"] for c in found["cells"])
+    status, out, _ = audit(capsys, *given)
+    assert status == 0
+    assert "disabled (2 cells): its entry is commented out" in out
+    assert "This tuning regressed during validation" in out
+    assert "sm100: 0 of 2 workloads tuned (0 %), 2 disabled" in out
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        (("--fail-under", "50", "--arch", "sm90"), 1),
+        (("--fail-under", "40", "--arch", "sm90"), 0),
+        (("--fail-under", "40", "--arch", "sm90", "--arch", "sm100"), 1),
+        (("--fail-under", "38", "--arch", "sm100", "--inherited"), 0),
+        (("--fail-under", "38", "--arch", "sm120"), 1),
+    ],
+)
+def test_the_exit_status_tells_whether_enough_is_tuned(capsys, given, status):
+    assert audit(capsys, "-q", *given)[0] == status
+
+
+def test_databases_tell_what_they_could_fill(capsys, tmp_path):
+    data = database(tmp_path / "run.db", {("I128", "I32"): LABEL, ("I32", "I32"): LABEL}, "sm100")
+    given = ("-R", f"{THREE}$", "--db", data)
+    found = document(capsys, *given, "--arch", "sm100", "--arch", "sm90")
+    (one,) = found["fillable"]
+    assert (one["workload"]["T"], one["arch"], one["variant"]) == ("I128", "sm100", LABEL)
+    assert one["score"] > 1.015
+    assert one["databases"] == [str(data)]
+    status, out, _ = audit(capsys, *given, "--arch", "sm100")
+    assert status == 0
+    assert "the databases could fill 1 cell:" in out
+    status, _, err = audit(capsys, *given, "--arch", "sm90")
+    assert status == 2
+    assert "the results are from" in err
+    assert "(sm100), and asked is for sm90" in err
+
+
+def test_another_version_gains_and_loses(capsys):
+    found = document(capsys, "--compare", root("3.2.0"), "-R", "cub.bench.(scan.excl.*sum|reduce)")
+    kinds = {(one["before"], one["after"]) for one in found["compared"]["turned"]}
+    assert kinds == {("tuned", None), (None, "tuned")}
+    assert found["compared"]["cub"]["version"].startswith("3.2")
+    given = ("--cub", root("3.2.0"), "--compare", root("3.0.1"), "-R", "cub.bench.scan.excl.*sum")
+    status, out, _ = run(capsys, "audit", "coverage", *given, "-q")
+    assert status == 0
+    assert "  2 gained, 0 lost\n" in out
+    assert "scan.exclusive.sum T=I32 OffsetT=I64 on sm75 default → tuned" in out
+
+
+def test_the_selector_trees_are_covered_too(capsys):
+    given = ("--cub", root("3.6.0"), "--arch", "sm100", "-R", "cub.bench.scan.exclusive.sum$")
+    status, out, _ = run(capsys, "audit", "coverage", *given, "--json", "-q")
+    assert status == 0
+    found = json.loads(out)
+    assert counts(found, "sm100")["tuned"] > 5
+
+
+@pytest.fixture
+def given(tmp_path):
+    return ("-R", f"{THREE}$", "--arch", "sm100", "-q", "-o", tmp_path / "file")
+
+
+def test_csv_has_a_line_for_each_cell(capsys, tmp_path, given):
+    data = database(tmp_path / "run.db", {("I128", "I32"): LABEL}, "sm100")
+    assert audit(capsys, *given, "--format", "csv", "--db", data)[0] == 0
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "file").read_text())))
+    assert len(rows) == 14
+    assert {row["status"] for row in rows} == {"tuned", "inherited", "disabled"}
+    (filled,) = [row for row in rows if row["variant"]]
+    assert (filled["workload"], filled["variant"]) == ("T=I128 OffsetT=I32", LABEL)
+
+
+def test_markdown_has_the_same(capsys, tmp_path, given):
+    assert audit(capsys, *given, "--format", "md", "--compare", root("3.2.0"))[0] == 0
+    text = (tmp_path / "file").read_text()
+    assert text.startswith("# Tuning coverage of CUB 3.0.1\n\n")
+    assert "\n| partition.three_way | 8/14 |" in text
+    assert "| disabled | `tuning_three_way_partition.cuh:235` | partition.three_way T=I8" in text
+    assert "\n## Since CUB 3.2.0" in text
+    assert "\n\n\n" not in text
+
+
+def test_a_file_is_for_formats_that_are_no_table(capsys, tmp_path):
+    status, _, err = audit(capsys, "-o", tmp_path / "file")
+    assert status == 2
+    assert "-o is for --json and --format csv, md and html" in err
+    status, _, err = audit(
+        capsys, "-R", THREE, "--format", "csv", "-o", "/dev/null/x", "--arch", "90"
+    )
+    assert status == 2
+    assert "cannot write /dev/null/x" in err
+
+
+def test_what_is_not_there_is_told(capsys):
+    status, _, err = audit(capsys, "-R", "nothing")
+    assert status == 2
+    assert "nothing is bound that matches" in err
+    status, _, err = audit(capsys, "nothing")
+    assert status == 2
+    assert "no tuning header is called 'nothing'" in err
+    assert main(["audit", "coverage", "--fail-under", "101"]) == 2
