@@ -22,6 +22,7 @@ from policygen.model.plan import Plan
 from policygen.model.reach import Reach
 from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
+from policygen.model.review import Review
 from policygen.model.sass import Dump, DumpIndex, VerifySass
 from policygen.model.tuning import Scan
 from policygen.model.undo import Undo
@@ -43,6 +44,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Plan,
     Reach,
     Resolution,
+    Review,
     Scan,
     Undo,
     VerifySass,

@@ -27,6 +27,7 @@ from policygen.cli import (
     plan,
     reach,
     resolve,
+    review,
     sass,
     scan,
     undo,
@@ -62,6 +63,7 @@ commands.add_command(apply.apply)
 commands.add_command(undo.undo)
 commands.add_command(effect.verify_effect)
 commands.add_command(sass.verify_sass)
+commands.add_command(review.review)
 commands.add_command(demo.demo)
 for command in (db_write.merge, db_write.export, db_write.plot):
     db.db.add_command(command)

@@ -46,18 +46,18 @@ def choose_together(
     The rules must allow it for at least one of them, and no other one may get slower.
     """
     warnings = Warnings()  # the ranking told them
-    with Decoder() as decoder, open_cases(paths, warnings, _only(wanted)) as cases:
+    with Decoder() as decoder, open_cases(paths, warnings, only(wanted)) as cases:
         decoder.start()
-        own = [_case(cases, workload) for workload in wanted]
+        own = [find_case(cases, workload) for workload in wanted]
         if lost := [table for case in own for table in case.without_base]:
             return Together((), f"base was not measured in {', '.join(dict.fromkeys(lost))}")
         scores = [score_case(case, declared or {}) for case in own]
         readers = [SampleReader(case, decoder, warnings.add) for case in own]
-        places = [_places(one) for one in scores]
-        common = set(places[0]).intersection(*places[1:])
+        known = [places(one) for one in scores]
+        common = set(known[0]).intersection(*known[1:])
         if not common:
             return Together((), "no variant was measured for all of them")
-        candidates = _candidates(scores, places, common, rules)
+        candidates = _candidates(scores, known, common, rules)
         if not candidates:
             return Together((), "each variant that was measured for all of them is worse for one")
         for candidate in candidates:
@@ -73,13 +73,14 @@ def choose_together(
     return Together((), "the rules allow no variant that was measured for all of them")
 
 
-def _only(wanted: Sequence[Measured]) -> re.Pattern[str]:
+def only(wanted: Sequence[Measured]) -> re.Pattern[str]:
     """The algorithms that are needed: a database may hold a hundred others."""
     names = dict.fromkeys(re.escape(one.algorithm) for one in wanted)
     return re.compile(f"(?:{'|'.join(names)})$")
 
 
-def _case(cases: Sequence[Case], wanted: Measured) -> Case:
+def find_case(cases: Sequence[Case], wanted: Measured) -> Case:
+    """The case that was ranked."""
     for case in cases:
         if (
             case.algorithm == wanted.algorithm
@@ -96,14 +97,14 @@ def _case(cases: Sequence[Case], wanted: Measured) -> Case:
 
 def _candidates(
     scores: Sequence[Scores],
-    places: Sequence[Mapping[Parameters, int]],
+    known: Sequence[Mapping[Parameters, int]],
     common: Set[Parameters],
     rules: Rules,
 ) -> list[_Candidate]:
     """Variants that no workload loses with, the best first."""
     found = []
     for parameters in common:
-        positions = tuple(place[parameters] for place in places)
+        positions = tuple(place[parameters] for place in known)
         pairs = list(zip(scores, positions, strict=True))
         own = [float(one.score[at]) for one, at in pairs]
         least = min(float(one.minimum[at]) for one, at in pairs)
@@ -113,7 +114,7 @@ def _candidates(
     return [candidate for _, candidate in found]
 
 
-def _places(scores: Scores) -> Mapping[Parameters, int]:
+def places(scores: Scores) -> Mapping[Parameters, int]:
     """Each complete variant's place, by its parameters: benchmarks may order them otherwise."""
     found = {}
     for position, index in enumerate(scores.index):

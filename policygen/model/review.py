@@ -1,0 +1,112 @@
+"""What a change of tuning headers means, as a reviewer wants to read it."""
+
+from typing import Literal
+
+from policygen.model.arch import Arch
+from policygen.model.base import Document, Record
+from policygen.model.cub import Cub
+from policygen.model.effect import Effect
+from policygen.model.lint import Finding
+from policygen.model.plan import Action
+from policygen.model.reach import Unreachable
+from policygen.model.resolve import Differing, EntryPlace
+from policygen.model.results import PointRatio, RunKey, ScoredVariant
+from policygen.model.sass import VerifySass
+from policygen.model.tuning import Value
+from policygen.model.workload import Point, in_words, point_of
+
+EntryChange = Literal["added", "changed", "removed"]
+
+
+class Evidence(RunKey):
+    """What a database says of a workload with the values that were written."""
+
+    benchmark: str
+    workload: dict[str, str]
+    scored: ScoredVariant
+    runtime: tuple[PointRatio, ...]
+    """By runtime workload: base's time over the variant's."""
+    databases: tuple[str, ...]
+
+    @property
+    def point(self) -> Point:
+        """What was measured."""
+        return point_of(self.benchmark, self.workload)
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return in_words(self.benchmark, self.workload)
+
+
+class ReviewedEntry(Record):
+    """An entry that says something else than before."""
+
+    change: EntryChange
+    place: EntryPlace
+    """Where it stands; one that was removed: where it stood."""
+    arch: Arch
+    """Of its family."""
+    before: dict[str, Value] | None
+    after: dict[str, Value] | None
+    inherits: tuple[str | None, str | None] = (None, None)
+    """What it takes all else from, before and after."""
+    variant: str | None = None
+    """As its comment has it."""
+    scores: tuple[float, ...] | None = None
+    """As its comment has them: score, minimum, mean, maximum."""
+    reached: tuple[Differing, ...] = ()
+    """The workloads that get other values by it."""
+    evidence: tuple[Evidence, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unreachable: Unreachable | None = None
+
+
+class HeaderDiff(Record):
+    """What was changed in a header."""
+
+    path: str
+    diff: str
+    """Unified."""
+
+
+class Review(Document):
+    """What `policygen review --json` prints."""
+
+    format: Literal["policygen/review/1"] = "policygen/review/1"
+    cub: Cub
+    base: str
+    toolchain: str
+    archs: tuple[Arch, ...]
+    entries: tuple[ReviewedEntry, ...]
+    others: tuple[Differing, ...] = ()
+    """Workloads that get other values by none of the entries: by the policies themselves."""
+    compared: int
+    """Workloads times architectures."""
+    actions: tuple[Action, ...] = ()
+    """Of the plan that was applied: those that wrote nothing, with the reason."""
+    effect: Effect | None = None
+    sass: VerifySass | None = None
+    diffs: tuple[HeaderDiff, ...]
+    commands: tuple[str, ...]
+    """What reproduces it."""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What must not be merged, in words."""
+        found = []
+        if self.effect is not None and self.effect.wrong:
+            found.append(f"{len(self.effect.wrong)} workloads do not get what was planned")
+        if self.sass is not None and self.sass.changed:
+            found.append("machine code differs where it should not")
+        for entry in self.entries:
+            where = f"{entry.place.header}:{entry.place.line}"
+            if entry.unreachable is not None:
+                found.append(f"{where} is never selected: {entry.unreachable.reason}")
+            found += [
+                f"{where}: {finding.message}"
+                for finding in entry.findings
+                if finding.severity == "error"
+            ]
+        return tuple(found)

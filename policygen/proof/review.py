@@ -1,0 +1,114 @@
+"""What a change of headers touches: its entries, and the workloads that get other values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from policygen.model.lint import Finding
+from policygen.model.reach import Unreachable
+from policygen.model.resolve import Differing, EntryPlace
+from policygen.model.review import Evidence, ReviewedEntry
+from policygen.model.tuning import Entry, Family, TuningHeader
+
+Key = tuple[object, ...]
+"""What an entry is known by, wherever it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """An entry that says something else on one side, or is not there."""
+
+    family: Family
+    before: Entry | None
+    after: Entry | None
+
+    @property
+    def place(self) -> EntryPlace:
+        """Where it stands, or stood."""
+        entry = self.after or self.before
+        assert entry is not None
+        return EntryPlace.of(self.family, entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What else is known of a tree, by the place of an entry."""
+
+    evidence: Sequence[Evidence]
+    findings: Sequence[Finding]
+    unreachable: Sequence[Unreachable]
+
+
+def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> list[Touched]:
+    """The live entries that differ, in the order of the headers; those that are gone come last."""
+    old, new = dict(_entries(before)), dict(_entries(after))
+    found = [
+        Touched(family, old[key][1] if key in old else None, entry)
+        for key, (family, entry) in new.items()
+        if key not in old or _said(old[key][1]) != _said(entry)
+    ]
+    gone = [Touched(family, entry, None) for key, (family, entry) in old.items() if key not in new]
+    return found + gone
+
+
+def reviewed(
+    entries: Sequence[Touched], different: Sequence[Differing], known: Found
+) -> tuple[tuple[ReviewedEntry, ...], tuple[Differing, ...]]:
+    """The entries with what they reach; and what differs by none of them."""
+    after = {one.place: one for one in entries if one.after is not None}
+    before = {EntryPlace.of(o.family, o.before): o for o in entries if o.before is not None}
+    reached: dict[int, list[Differing]] = {}
+    others = []
+    for row in different:
+        one = after.get(row.entry_after) if row.entry_after else None
+        one = one or (before.get(row.entry_before) if row.entry_before else None)
+        if one is None:
+            others.append(row)
+        else:
+            reached.setdefault(id(one), []).append(row)
+    found = tuple(_reviewed(one, reached.get(id(one), []), known) for one in entries)
+    return found, tuple(others)
+
+
+def _reviewed(one: Touched, rows: Sequence[Differing], known: Found) -> ReviewedEntry:
+    place = one.place
+    points = {(row.benchmark, tuple(row.workload.items())) for row in rows}
+    same = (place.header, place.family, place.args)
+    entry = one.after or one.before
+    assert entry is not None
+    return ReviewedEntry(
+        change="removed" if one.after is None else "changed" if one.before else "added",
+        place=place,
+        arch=one.family.arch,
+        before=one.before.values if one.before else None,
+        after=one.after.values if one.after else None,
+        inherits=(
+            one.before.inherits if one.before else None,
+            one.after.inherits if one.after else None,
+        ),
+        variant=entry.variant,
+        scores=entry.scores,
+        reached=tuple(rows),
+        evidence=tuple(e for e in known.evidence if e.point in points),
+        findings=tuple(f for f in known.findings if (f.header, f.family, f.args) == same),
+        unreachable=next(
+            (
+                u
+                for u in known.unreachable
+                if (u.header, u.family, u.args, u.line) == (*same, place.line)
+            ),
+            None,
+        ),
+    )
+
+
+def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Family, Entry]]]:
+    for header in headers:
+        for family in header.families:
+            for entry in family.entries:
+                if not entry.disabled:
+                    place = (family.header, family.namespace, family.name)
+                    yield (*place, entry.slots, entry.guard), (family, entry)
+
+
+def _said(entry: Entry) -> Mapping[str, object]:
+    return {"values": entry.values, "inherits": entry.inherits}

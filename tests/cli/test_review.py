@@ -1,0 +1,211 @@
+"""`policygen review` on real changes of CUB 3.0.1."""
+
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from policygen.model.review import Review
+from policygen.proof import toolchain
+from tests.cli.tuned import HEADER, LABEL, THREE, database, run, tuned
+from tests.probing import changed_tree, header, replaced, root
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
+
+SCAN = "tuning_scan.cuh"
+ENTRY = ("float,  128, 24, 688, 1140", "float,  128, 20, 688, 1140")
+
+
+def review(capsys, *arguments):
+    return run(capsys, "review", "-q", *arguments)
+
+
+def document(capsys, *arguments, status=0):
+    found, out, err = review(capsys, "--format", "json", *arguments)
+    assert found == status, err
+    data = json.loads(out)
+    jsonschema.validate(data, Review.model_json_schema(mode="serialization"))
+    return data
+
+
+@pytest.fixture
+def applied(capsys, tree, three, tmp_path):
+    """A tree with one tuning applied, and the database that it comes from."""
+    data = shutil.copy(three, tmp_path / "run.db")
+    assert run(capsys, "apply", "--cub", tree, "--db", data, "--arch", "sm90", "-q")[0] == 0
+    return tree, data
+
+
+def test_an_apply_is_shown_with_its_reason_and_its_proof(capsys, applied):
+    tree, data = applied
+    found = document(capsys, "--cub", tree)
+    assert found["base"] == f"before the apply for sm90: {HEADER}"
+    written = [one for one in found["entries"] if one["reached"]]
+    (one,) = written
+    assert (one["change"], one["arch"], one["variant"]) == ("changed", "sm90", LABEL)
+    # One entry decides all types of four bytes.
+    assert {(r["arch"], r["workload"]["T"], r["workload"]["OffsetT"]) for r in one["reached"]} == {
+        ("sm90", name, offset) for name in ("I32", "F32") for offset in ("I32", "I64")
+    }
+    (evidence,) = one["evidence"]
+    assert evidence["scored"]["variant"] == LABEL
+    assert evidence["scored"]["interval"]["low"] > 1.015
+    assert evidence["databases"] == [str(data)]
+    assert len(evidence["runtime"]) > 1
+    assert all(point["ratio"] > 1 for point in evidence["runtime"])
+    assert found["effect"]["wrong"] == []
+    assert [c["role"] for c in found["effect"]["changed"]] == ["written", *["shared"] * 3]
+    assert [(a["workload"]["T"], a["decision"]) for a in found["actions"]] == [("I8", "fallback")]
+    assert f"--db {data}" in found["commands"][0]
+    status, out, _ = review(capsys, "--cub", tree)
+    assert status == 0
+    assert "| **Is it proven** | **in part**<br>effect: 4 workloads as planned" in out
+    assert (
+        f"\n**partition.three_way T=I32 OffsetT=I32**: score {evidence['scored']['score']:.3f}"
+        in out
+    )
+
+
+def test_a_database_that_is_gone_is_told(capsys, applied):
+    tree, data = applied
+    data.unlink()
+    found = document(capsys, "--cub", tree)
+    assert found["remarks"] == [f"the database is not here: {data}"]
+    assert all(one["evidence"] == [] for one in found["entries"])
+
+
+def hand_edited(folder, *changes):
+    return changed_tree(folder, "3.0.1", {SCAN: replaced(header("3.0.1", SCAN), *changes)})
+
+
+def test_a_change_by_hand_gets_the_same_page(capsys, tmp_path):
+    tree = hand_edited(tmp_path, ENTRY)
+    given = ("--cub", tree, "--base", root("3.0.1"))
+    found = document(capsys, *given)
+    (one,) = found["entries"]
+    assert (one["change"], one["place"]["line"]) == ("changed", 272)
+    assert [i.rpartition("128, ")[2] for i in one["inherits"]] == [
+        "24, 688, 1140>",
+        "20, 688, 1140>",
+    ]
+    assert {(r["arch"], r["workload"]["T"], *r["changed"]) for r in one["reached"]} == {
+        ("sm90", "F32", "items")
+    }
+    assert found["effect"] is None
+    assert found["others"] == []
+    assert found["compared"] == 480
+    status, out, _ = review(capsys, *given)
+    assert status == 0
+    assert "\nNo database row found.\n" in out
+    assert "- on sm90: items 24 → 20, for scan.exclusive.sum T=F32 OffsetT=I32" in out
+    status, out, _ = review(capsys, *given, "--annotate", "github")
+    assert status == 0
+    assert out == (
+        "::notice file=cub/device/dispatch/tuning/tuning_scan.cuh,line=272,title=policygen no"
+        " database row::found in no database\n"
+    )
+
+
+def test_what_must_not_be_merged_gives_exit_status_1(capsys, tmp_path):
+    # The selection needs a load modifier: an entry without one is never taken (NVIDIA/cccl#3691).
+    text = (
+        "template <> struct sm90_tuning<float,  primitive_op::yes, primitive_accum::yes,"
+        " accum_size::_4> : sm90_tuning_vals<float,  128, 24, 688, 1140> {};"
+    )
+    bad = text.replace(
+        ": sm90_tuning_vals<float,  128, 24, 688, 1140> {}", "{ static constexpr int items = 7; }"
+    )
+    tree = hand_edited(tmp_path, (text, bad))
+    given = ("--cub", tree, "--base", root("3.0.1"))
+    status, out, _ = review(capsys, *given)
+    assert status == 1
+    assert "\n**Not to be merged:**\n" in out
+    assert "is never selected" in out
+    status, out, _ = review(capsys, *given, "--annotate", "github")
+    assert status == 1
+    assert "::error file=" in out
+    assert "title=policygen never selected::" in out
+
+
+def test_a_review_that_was_saved_is_written_again_without_a_tree(capsys, tmp_path):
+    tree = hand_edited(tmp_path, ENTRY)
+    saved = tmp_path / "review.json"
+    given = ("--cub", tree, "--base", root("3.0.1"))
+    assert review(capsys, *given, "--format", "json", "-o", saved)[0] == 0
+    shutil.rmtree(tree)
+    assert "items 24 → 20" in review(capsys, "--from", saved)[1]
+    status, out, _ = review(capsys, "--from", saved, "--format", "html")
+    assert status == 0
+    assert out.startswith("<!doctype html>")
+    saved.write_text(saved.read_text().replace("policygen/review/1", "policygen/review/9"))
+    status, _, err = review(capsys, "--from", saved)
+    assert status == 2
+    assert "is no policygen/review/1: format:" in err
+    saved.write_text("{")
+    assert review(capsys, "--from", saved)[0] == 2
+    assert "cannot read" in review(capsys, "--from", tmp_path / "none")[2]
+
+
+def test_machine_code_is_run_or_read(capsys, applied, tmp_path):
+    tree, _ = applied
+    given = ("-R", f"{THREE}$", "-a", "T=I32", "-a", "OffsetT=I32", "--arch", "sm90")
+    status, out, _ = run(capsys, "verify-sass", "--cub", tree, *given, "--json", "-q")
+    assert status == 1
+    (tmp_path / "sass.json").write_text(out)
+    found = document(capsys, "--cub", tree, "--sass", tmp_path / "sass.json", status=1)
+    assert found["sass"]["archs"] == ["sm90"]
+    assert review(capsys, "--cub", tree, "--sass", "x", "--run-sass")[0] == 2
+
+
+def test_machine_code_of_other_architectures_is_compared(capsys, tmp_path, monkeypatch):
+    name = "tuning_adjacent_difference.cuh"
+    data = replaced(header("3.0.1", name), ("Nominal8BItemsToItems<ValueT>(7)", "(11)"))
+    tree = changed_tree(tmp_path, "3.0.1", {name: data})
+    whole = toolchain.find_toolchain()
+    monkeypatch.setattr(toolchain, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
+    found = document(capsys, "--cub", tree, "--base", root("3.0.1"), "--run-sass", status=1)
+    assert found["entries"] == []
+    assert {tuple(row["changed"]) for row in found["others"]} == {("items",)}
+    assert found["sass"]["archs"] == ["sm80"]
+    assert len(found["sass"]["different"]) == 2
+    status, out, _ = review(capsys, "--cub", tree, "--base", root("3.0.1"))
+    assert status == 0
+    assert "\n### Other values by none of these entries\n" in out
+
+
+def test_another_version_is_compared_and_said(capsys):
+    found = document(capsys, "--cub", root("3.2.0"), "--base", root("3.0.1"))
+    assert any(remark.startswith("before it is CUB 3.0.1") for remark in found["remarks"])
+    assert any("are in one of the trees only" in remark for remark in found["remarks"])
+    assert any("tuning_topk.cuh is in one of the trees only" in r for r in found["remarks"])
+
+
+def test_what_cannot_be_compared_is_told(capsys, tree, tmp_path):
+    status, _, err = review(capsys, "--cub", tree)
+    assert status == 2
+    assert "Name what to compare with" in err
+    status, _, err = review(capsys, "--cub", tree, "--base", "no-such-thing")
+    assert status == 2
+    assert "'no-such-thing' is no folder" in err
+    found = document(capsys, "--cub", tree, "--base", root("3.0.1"))
+    assert found["remarks"] == ["no tuning header differs"]
+    (tmp_path / "policygen-sass.json").write_text("{}")
+    assert review(capsys, "--cub", tree, "--base", tmp_path)[0] == 2
+
+
+def test_edits_that_are_not_committed_are_reviewed(capsys, tmp_path):
+    tree = tmp_path / "tree"
+    shutil.copytree(root("3.0.1"), tree)
+    git = ("git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b")
+    for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "as it was")):
+        subprocess.run([*git, *command], check=True)
+    place = tree / "cub/device/dispatch/tuning" / SCAN
+    place.write_bytes(replaced(place.read_bytes(), ENTRY))
+    data = database(tmp_path / "run.db")
+    found = document(capsys, "--cub", tree, "--db", data)
+    assert found["base"] == "HEAD"
+    assert len(found["entries"]) == 1
+    assert tuned(tree).is_file()

@@ -1,0 +1,227 @@
+"""The page of a review in a browser, from a document that is made up."""
+
+import pytest
+
+from policygen.model.cub import Cub
+from policygen.model.effect import Effect, Wrong
+from policygen.model.lint import Finding
+from policygen.model.plan import Action
+from policygen.model.reach import Unreachable
+from policygen.model.resolve import Differing, EntryPlace
+from policygen.model.results import Interval, PointRatio, ScoredVariant
+from policygen.model.review import Evidence, HeaderDiff, Review, ReviewedEntry
+from policygen.report.review import COMMENT, annotations, render
+from policygen.report.side_by_side import side_by_side
+from policygen.textdiff import unified
+from tests.browser import faults, opened, overflow
+from tests.report.test_coverage_page import HOSTILE, LONG
+from tests.report.test_sass import different, row
+from tests.report.test_sass import document as sass
+
+CUB = Cub(root="/tree", version="3.0.1", dialect="specializations", found="--cub")
+PATH = "cub/device/dispatch/tuning/tuning_scan.cuh"
+PLACE = {"header": "tuning_scan.cuh", "family": "sm90_tuning"}
+WORKLOAD = {"benchmark": "cub.bench.scan.exclusive.sum", "workload": {"T": HOSTILE}}
+DIFF = unified(
+    PATH,
+    b"".join(b"// line %d\n" % n for n in range(40)) + b'#define X "</td>" 7\n',
+    b"".join(b"// line %d\n" % n for n in range(40) if n != 20) + b"template <int N> struct a;\n",
+)
+
+
+def differing(arch="sm90"):
+    values = {"before": {"items": 24, "load": HOSTILE}, "after": {"items": 20, "load": "LOAD_CA"}}
+    return Differing(**WORKLOAD, arch=arch, **values, changed=("items", "load"))
+
+
+def evidence(count=4):
+    runtime = tuple(
+        PointRatio(subbench="base", point={"Elements": str(n), "x": HOSTILE}, weight=1, ratio=ratio)
+        for n, ratio in enumerate([1.2, 1.001, 0.93, 3.5] * (count // 4))
+    )
+    scored = ScoredVariant(
+        variant="ipt_20",
+        score=1.1,
+        min=0.93,
+        mean=1.1,
+        max=3.5,
+        interval=Interval(low=1.05, high=1.15),
+        worst=runtime[2],
+    )
+    return Evidence(
+        **WORKLOAD, scored=scored, runtime=runtime, databases=("a.db",), gpu=HOSTILE, ctk="13",
+        cccl="3.0",
+    )  # fmt: skip
+
+
+def entry(**fields):
+    given = {
+        "change": "changed",
+        "place": EntryPlace(**PLACE, args=(HOSTILE, LONG), line=7),
+        "arch": "sm90",
+        "before": {"items": 24, "threads": 128},
+        "after": {"items": 20, "threads": 128, "load": HOSTILE},
+        "variant": "ipt_20",
+        "scores": (1.1, 0.93, 1.1, 3.5),
+        "reached": (differing(),),
+        "evidence": (evidence(),),
+    }
+    return ReviewedEntry(**{**given, **fields})
+
+
+def bad_entry():
+    place = {**PLACE, "args": ("int",), "line": 9}
+    finding = Finding(
+        rule="threads-over-limit", severity="error", column=1, message=HOSTILE, path=PATH, text="",
+        width=1, **place,
+    )  # fmt: skip
+    lost = Unreachable(**place, cause="key", reason="100% of, that: is\nlost")
+    return entry(
+        change="added",
+        place=EntryPlace(**place),
+        arch="sm100",
+        before=None,
+        inherits=(None, HOSTILE),
+        reached=(differing("sm100"),),
+        evidence=(),
+        findings=(finding,),
+        unreachable=lost,
+    )
+
+
+def review(*entries, **fields):
+    given = {
+        "cub": CUB,
+        "base": HOSTILE,
+        "toolchain": "nvcc 13.2",
+        "archs": ("sm90", "sm100"),
+        "entries": entries,
+        "compared": 480,
+        "diffs": (HeaderDiff(path=PATH, diff=DIFF),),
+        "commands": ("policygen review --base 'a b'",),
+        "remarks": (HOSTILE,),
+    }
+    return Review(**{**given, **fields})
+
+
+def whole():
+    action = Action(**WORKLOAD, decision="reject", reason=HOSTILE, gpu="H200", ctk="13", cccl="3.0")
+    wrong = Wrong(**WORKLOAD, arch="sm90", reason="it gets items 24")
+    effect = Effect(
+        cub=CUB, toolchain="nvcc", headers=("tuning_scan.cuh",), archs=("sm90",), compared=480,
+        changed=(), wrong=(wrong,),
+    )  # fmt: skip
+    compared = sass(row("sm90", different=1), row("sm80"), different=(different(),))
+    return review(
+        entry(),
+        bad_entry(),
+        others=(differing(),),
+        actions=(action,),
+        effect=effect,
+        sass=compared,
+    )
+
+
+@pytest.fixture
+def page(tmp_path):
+    path = tmp_path / "review.html"
+    path.write_text(render(whole(), "html"))
+    return path
+
+
+def open_all(shown):
+    shown.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1200])
+def test_it_is_readable_everywhere(page, width, scheme):
+    with opened(page, width=width, scheme=scheme) as (shown, said):
+        open_all(shown)
+        assert overflow(shown) <= 0
+        assert faults(shown) == []
+        assert said == []
+        assert shown.locator("script").count() == 1
+
+
+def test_the_first_screen_answers_the_four_questions(page):
+    with opened(page) as (shown, _):
+        cards = shown.locator(".card")
+        assert cards.locator("h2").all_text_contents() == [
+            "What changed",
+            "Why",
+            "Is it proven",
+            "What could get worse",
+        ]
+        assert cards.locator("strong").all_text_contents() == [
+            "1 changed, 1 added",
+            "score 1.100",
+            "no",
+            "1 of 4 runtime workloads slower",
+        ]
+        assert cards.last.bounding_box()["y"] < 400
+        assert shown.get_by_text("Not to be merged").bounding_box()["y"] < 900
+
+
+def test_filters_keep_the_entries_that_fit(page):
+    with opened(page) as (shown, _):
+        count = shown.locator("#count")
+        assert count.text_content() == "2 entries"
+        shown.get_by_label("Arch").select_option("sm100")
+        assert count.text_content() == "1 entry"
+        shown.get_by_label("Arch").select_option("")
+        shown.get_by_label("Find").fill("never selected")
+        assert shown.locator(".entry:visible").count() == 1
+
+
+def test_headers_stand_side_by_side_with_colours(page):
+    with opened(page) as (shown, _):
+        table = shown.locator(".diff")
+        assert table.locator(".out").count() == 2
+        assert table.locator(".in").count() == 1
+        assert table.locator(".gap").count() == 1
+        assert table.locator("td .k").all_text_contents() == ["template", "int", "struct"]
+        assert table.locator("td .s").all_text_contents() == ['"</td>"']
+
+
+def test_rows_of_a_diff_keep_their_numbers():
+    rows = list(side_by_side(unified("a", b"1\n2\n3\n4", b"1\n3\nx\n4\n")))
+    assert [(one.kind, one.old, one.new) for one in rows] == [
+        ("same", (1, "1"), (1, "1")),
+        ("changed", (2, "2"), None),
+        ("same", (3, "3"), (2, "3")),
+        ("changed", (4, "4"), (3, "x")),
+        ("changed", None, (4, "4")),
+    ]
+
+
+def test_a_comment_fits_and_says_how_much_was_cut():
+    text = render(whole(), "md")
+    assert "<script>" not in text.replace(DIFF, "")
+    many = [entry(evidence=(evidence(400),)) for _ in range(300)]
+    text = render(review(*many), "md")
+    assert 5_000 < len(text) <= COMMENT
+    assert "\nand 290 more" in text or "more\n" in text
+    long = HeaderDiff(path=PATH, diff="+" + "x" * COMMENT)
+    text = render(review(entry(), diffs=(long,)), "md")
+    assert len(text) <= COMMENT
+    assert text.endswith("The rest does not fit into a comment.\n")
+
+
+def test_annotations_name_file_and_line():
+    assert annotations(whole()).splitlines() == [
+        f"::error file={PATH},line=9,title=policygen threads-over-limit::{HOSTILE}",
+        f"::error file={PATH},line=9,title=policygen never selected::100%25 of, that: is%0Alost",
+        f"::notice file={PATH},line=9,title=policygen no database row::found in no database",
+        "::error title=policygen effect::cub.bench.scan.exclusive.sum"
+        f" T={HOSTILE} on sm90: it gets items 24",
+        "::error title=policygen SASS::cub.bench.reduce.sum T=I8 on sm90: registers 8 → 9",
+    ]
+
+
+def test_a_review_of_nothing_is_short():
+    text = render(review(compared=0, diffs=(), commands=(), remarks=("none",)), "md")
+    assert text.startswith("# 0 tuning entries in 0 headers\n")
+    assert "no entry" in text
+    page = render(review(diffs=(), archs=()), "html")
+    assert 'id="filters"' not in page
