@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import apply, databases, probe, sass, scan
+from benchmarks import apply, databases, probe, review, sass, scan
 from benchmarks.measure import ROUNDS, measure, show
 from policygen import __version__
 from policygen.paths import cache_folder, write_atomically
@@ -42,6 +42,8 @@ def main() -> None:
         show("machine code of both sides, whole process", compared)
         print(sass.rates(compared))
         print(sass.listings(Path(folder)))
+        reviews = measure(review.commands(tree, Path(folder)), review.ROUNDS)
+        show("reading a change and a tree, from the cache, whole process", reviews)
     document = {
         "policygen": __version__,
         "python": platform.python_version(),
@@ -54,6 +56,7 @@ def main() -> None:
         "probe": [asdict(figure) for figure in (*probes, *audits)],
         "apply": [asdict(figure) for figure in applies],
         "sass": [asdict(figure) for figure in compared],
+        "review": [asdict(figure) for figure in reviews],
     }
     path = HERE / "results" / "figures.json"
     write_atomically(path, (json.dumps(document, indent=1) + "\n").encode())

@@ -24,6 +24,7 @@ from policygen.cli.options import cub_option, store_option
     metavar="DB",
     help="Where to look for what was written.  [default: the databases of the apply]",
 )
+@click.option("--effect", metavar="FILE", help="What `verify-effect --json` printed.")
 @click.option("--sass", metavar="FILE", help="What `verify-sass --json` printed.")
 @click.option("--run-sass", is_flag=True, help="Compare the machine code of all earlier archs.")
 @click.option(
@@ -49,6 +50,7 @@ def review(
     cub: str | None,
     store: str,
     files: tuple[str, ...],
+    effect: str | None,
     sass: str | None,
     run_sass: bool,
     source: str | None,
@@ -65,18 +67,23 @@ def review(
     """
     from policygen import tree
     from policygen.cli.planning import write_file
-    from policygen.cli.reviewing import load, look, read_sass
+    from policygen.cli.reviewing import look, read
+    from policygen.model.effect import Effect
+    from policygen.model.review import Review
+    from policygen.model.sass import VerifySass
     from policygen.report.review import annotations, render
 
     if sass is not None and run_sass:
         raise click.UsageError("--sass and --run-sass exclude each other.")
     if source is not None:
-        document = load(Path(source))
+        document = read(Path(source), Review)
     else:
         found = tree.find(cub, Path.cwd())
         document = look(found, base, Path(store), files, run_sass=run_sass, quiet=quiet)
+    if effect is not None:
+        document = document.model_copy(update={"effect": read(Path(effect), Effect)})
     if sass is not None:
-        document = document.model_copy(update={"sass": read_sass(Path(sass))})
+        document = document.model_copy(update={"sass": read(Path(sass), VerifySass)})
     text = annotations(document) if annotate else render(document, form)
     if out is None:
         sys.stdout.write(text)

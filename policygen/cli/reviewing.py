@@ -39,20 +39,6 @@ class Change:
     remarks: tuple[str, ...]
 
 
-def load(path: Path) -> "Review":
-    """A review that was saved."""
-    from policygen.model.review import Review
-
-    return _read(path, Review)
-
-
-def read_sass(path: Path) -> "VerifySass":
-    """A comparison of machine code that was saved."""
-    from policygen.model.sass import VerifySass
-
-    return _read(path, VerifySass)
-
-
 def look(
     cub: "Cub",
     base: str | None,
@@ -368,7 +354,7 @@ def _commands(cub: "Cub", base: str | None, store: Path, plan: "Plan | None") ->
     return tuple(shlex.join(["policygen", *words, *there, *kept]) for words in found)
 
 
-def _read(path: Path, kind: "type[Made]") -> "Made":
+def read(path: Path, kind: "type[Made]") -> "Made":
     """A document that was saved; one of another kind or version is told."""
     from pydantic import ValidationError
 

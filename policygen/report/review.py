@@ -1,5 +1,6 @@
 """A review as JSON, Markdown, a page, or a workflow's annotations."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -19,6 +20,7 @@ from policygen.report.side_by_side import coloured, side_by_side
 
 COMMENT = 65_536
 """Characters that a comment of a pull request holds."""
+_EMPTY = re.compile(r"\n{3,}")
 NOISE = 0.005
 """Less than this from 1 is neither a win nor a loss."""
 
@@ -72,7 +74,7 @@ def _markdown(document: Review) -> str:
     """As long as it may be: the longest lists are cut first, and say by how much."""
     values = _values(document)
     for rows in (400, 200, 100, 50, 20, 10, 5, 2, 1):
-        text = fill("report/review.md.j2", {**values, "rows": rows})
+        text = _EMPTY.sub("\n\n", fill("report/review.md.j2", {**values, "rows": rows}))
         if len(text) <= COMMENT:
             return text
     told = "\n\nThe rest does not fit into a comment.\n"
@@ -88,6 +90,10 @@ def _values(document: Review) -> dict[str, Any]:
             ("compiler", document.toolchain or "not asked"),
         ],
         "archs": document.archs,
+        "algorithms": sorted({_short(r.benchmark) for e in document.entries for r in e.reached}),
+        "types": sorted(
+            {value for e in document.entries for r in e.reached for value in r.workload.values()}
+        ),
         "cards": _cards(document),
         "failures": document.failures,
         "entries": [_entry(one) for one in document.entries],
@@ -216,6 +222,8 @@ def _entry(one: ReviewedEntry) -> dict[str, Any]:
         "change": one.change,
         "name": f"{one.place.family}<{args}>",
         "where": f"{one.place.header}:{one.place.line}",
+        "algorithms": sorted({_short(row.benchmark) for row in one.reached}),
+        "types": sorted({value for row in one.reached for value in row.workload.values()}),
         "arch": one.arch,
         "values": [
             {"name": name, "before": _spelled(before, name), "after": _spelled(after, name)}
@@ -248,9 +256,16 @@ def _reached(rows: Sequence[Differing]) -> list[dict[str, Any]]:
             "arch": arch,
             "changes": "; ".join(found),
             "workloads": [" ".join([_short(row.benchmark), *axes(row.workload)]) for row in lot],
+            "whole": _whole(lot[0]),
         }
         for (arch, *found), lot in lots.items()
     ]
+
+
+def _whole(row: Differing) -> list[tuple[str, str, str]]:
+    """All resolved values, also those that stay."""
+    before, after = row.before or {}, row.after or {}
+    return [(name, _spelled(before, name), _spelled(after, name)) for name in {**before, **after}]
 
 
 def _changes(row: Differing) -> list[str]:

@@ -157,6 +157,12 @@ def test_machine_code_is_run_or_read(capsys, applied, tmp_path):
     (tmp_path / "sass.json").write_text(out)
     found = document(capsys, "--cub", tree, "--sass", tmp_path / "sass.json", status=1)
     assert found["sass"]["archs"] == ["sm90"]
+    status, out, _ = run(capsys, "verify-effect", "--cub", tree, "--json", "-q")
+    (tmp_path / "effect.json").write_text(out)
+    found = document(
+        capsys, "--cub", tree, "--base", root("3.0.1"), "--effect", tmp_path / "effect.json"
+    )
+    assert len(found["effect"]["changed"]) == 4
     assert review(capsys, "--cub", tree, "--sass", "x", "--run-sass")[0] == 2
 
 

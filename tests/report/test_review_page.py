@@ -29,9 +29,10 @@ DIFF = unified(
 )
 
 
-def differing(arch="sm90"):
+def differing(arch="sm90", name=HOSTILE):
     values = {"before": {"items": 24, "load": HOSTILE}, "after": {"items": 20, "load": "LOAD_CA"}}
-    return Differing(**WORKLOAD, arch=arch, **values, changed=("items", "load"))
+    workload = {**WORKLOAD, "workload": {"T": name}}
+    return Differing(**workload, arch=arch, **values, changed=("items", "load"))
 
 
 def evidence(count=4):
@@ -82,7 +83,7 @@ def bad_entry():
         arch="sm100",
         before=None,
         inherits=(None, HOSTILE),
-        reached=(differing("sm100"),),
+        reached=(differing("sm100"), differing("sm100", "I8")),
         evidence=(),
         findings=(finding,),
         unreachable=lost,
@@ -172,6 +173,12 @@ def test_filters_keep_the_entries_that_fit(page):
         shown.get_by_label("Arch").select_option("")
         shown.get_by_label("Find").fill("never selected")
         assert shown.locator(".entry:visible").count() == 1
+        shown.get_by_label("Find").fill("")
+        shown.locator("[data-of=types]").select_option(HOSTILE)
+        shown.locator("[data-of=algorithms]").select_option("scan.exclusive.sum")
+        assert count.text_content() == "2 entries"
+        shown.locator("[data-of=types]").select_option("I8")
+        assert count.text_content() == "1 entry"
 
 
 def test_headers_stand_side_by_side_with_colours(page):

@@ -1,0 +1,40 @@
+"""The guide's commands, one after the other as a reader runs them; and the messages it explains."""
+
+import re
+import shlex
+
+import pytest
+
+from policygen.cli.main import main
+from tests.test_docs import GUIDE, ROOT, as_pattern, folder  # noqa: F401  a fixture
+
+STEP = re.compile(r"^```console\n\$ policygen (.*)\n((?:.*\n)*?)```", re.M)
+
+
+@pytest.mark.trees
+@pytest.mark.nvcc
+def test_each_step_prints_what_is_shown(folder, capsys):  # noqa: F811
+    steps = STEP.findall(GUIDE.read_text("utf-8"))
+    assert len(steps) == 8
+    for command, shown in steps:
+        status = main(shlex.split(command))
+        printed = capsys.readouterr().out.replace(f"{folder.resolve()}/", "")
+        rows = "".join(f"{row.rstrip()}\n" for row in printed.rstrip().splitlines())
+        assert as_pattern(shown).fullmatch(rows), f"{command} printed:\n{rows}"
+        assert status == int("--check" in command), command
+
+
+def test_the_messages_that_are_explained_are_those_of_the_program():
+    text = (ROOT / "docs/troubleshooting.md").read_text("utf-8")
+    messages = re.findall(r"^\| `(.*?)` \|", text, re.M)
+    assert len(messages) > 15
+    source = " ".join(
+        path.read_text("utf-8") for path in sorted((ROOT / "policygen").rglob("*.py"))
+    )
+    # Long messages are several literals; names in them are fields of an f-string.
+    plain = re.sub(r'"\s*\n\s*f?"', "", source)
+    plain = re.sub(r"\{wanted\}", "policygen/review/1", plain)
+    for name in ("nvcc", "NVBench"):
+        plain = plain.replace(f'MissingToolError("{name}"', f"{name} is missing ")
+    missing = [message for message in messages if message not in plain]
+    assert missing == []
