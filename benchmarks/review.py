@@ -15,7 +15,7 @@ def commands(root: Path, work: Path) -> Commands:
     """All from cached compiles."""
     tree, store, cache = own_tree(root, work / "review-tree"), work / "review.db", work / "read"
     python = [sys.executable, "-m", "policygen"]
-    apply = [*python, "apply", "-q", "--no-prove", "--arch", "sm90", "--cub", str(tree)]
+    apply = [*python, "apply", "-q", "--arch", "sm90", "--cub", str(tree)]
     databases = [word for name in WON for word in ("--db", str(write(name, work)))]
     subprocess.run(
         [*apply, "--store", str(store), *databases], check=True, stdout=subprocess.DEVNULL

@@ -1,5 +1,6 @@
 """The entry point: one error boundary around all commands."""
 
+import gc
 import os
 import signal
 import sys
@@ -118,4 +119,6 @@ def _report_bug() -> int:
 def run() -> None:
     """The console script; asked to end, it ends as by Ctrl-C, with all that it has started."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # What a command makes it keeps until it ends: looking for cycles in it takes a tenth of the time.
+    gc.set_threshold(200_000, 20, 20)
     sys.exit(main())

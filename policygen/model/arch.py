@@ -1,6 +1,7 @@
 """GPU architectures: `sm90`, `sm_90`, `90` and `9.0` name the same one."""
 
 import re
+from functools import cache
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -18,6 +19,7 @@ def parse_arch(text: str) -> str:
     return f"sm{number or major + minor}"
 
 
+@cache
 def arch_number(arch: str) -> int:
     """`sm90` as 90, for sorting."""
     return int(parse_arch(arch)[2:])

@@ -97,7 +97,7 @@ class Review(Document):
         """What must not be merged, in words."""
         found = []
         if self.effect is not None and self.effect.wrong:
-            found.append(f"{len(self.effect.wrong)} workloads do not get what was planned")
+            found.append(f"{len(self.effect.wrong)} workloads do not resolve as planned")
         if self.sass is not None and self.sass.changed:
             found.append("machine code differs where it should not")
         for entry in self.entries:

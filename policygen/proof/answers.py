@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from policygen.errors import InputError
 from policygen.model.tuning import Value
@@ -13,6 +14,8 @@ _BYTES = re.compile(r"\.b8 [\w$]+\[\d+\] = \{(\d+(?:, ?\d+)*)\}")
 _NUMBER = re.compile(r"(-?\d+)(?:U?L{0,2})")
 # cub::CUB_300001_SM_900::policygen_probe::, <unnamed>::; not what follows Outer<int>
 _SCOPE = re.compile(r"(?<![\w:>])(?:::)?(?:(?:<unnamed>|\(anonymous namespace\)|\w+)::)+(?=\w)")
+KNOWN = 1 << 14
+"""Answers that are not read again."""
 _OPENING, _CLOSING = "<([{", ">)]}"
 _MARKS = re.compile(r"[<([{>)\]},;]")
 
@@ -52,6 +55,8 @@ def _bytes(match: re.Match[str]) -> bytes:
         raise _unreadable(match[0]) from error
 
 
+# Thousands of rows say the same few things.
+@lru_cache(maxsize=KNOWN)
 def value(answer: str) -> Value:
     """`value<128>` as 128, `value<cub::…::LOAD_CA>` as `LOAD_CA`, `type<…>` as the type."""
     text = plain(_inside(answer))
@@ -60,6 +65,7 @@ def value(answer: str) -> Value:
     return {"true": True, "false": False}.get(text, text)
 
 
+@lru_cache(maxsize=KNOWN)
 def key(answer: str) -> Key:
     """`family<value<7>, type<int>, value<…::_4>>`."""
     number, *args = _split(_inside(answer), ",")

@@ -1,6 +1,6 @@
 """What CUB selects for each workload, by the compiler, and which entry it comes from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.bindings.keys import fits
@@ -16,6 +16,8 @@ from policygen.proof.probe import Answered, Asked, Shown, Tree, ask, origin, sho
 from policygen.proof.sites import Place
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload
+
+NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,14 @@ def resolve(
     )
     rows, refused = [], {}
     for place in asked:
+        header = marked.get(place.site.header)
+        used = {
+            arch: used_families(header.header.chains, place.site.scope, arch) if header else NONE
+            for arch in archs
+        }
         for point in place.points:
             for arch in archs:
-                if row := _row(place, point, arch, told, marked.get(place.site.header)):
+                if row := _row(place, point, arch, told, header, used[arch]):
                     rows.append(row)
                 else:
                     name = _name(point)
@@ -65,7 +72,12 @@ def resolve(
 
 
 def _row(
-    place: Place, point: Workload, arch: str, told: Answered, marked: Marked | None
+    place: Place,
+    point: Workload,
+    arch: str,
+    told: Answered,
+    marked: Marked | None,
+    used: Collection[str],
 ) -> ResolvedRow | None:
     row = told.of(point, arch)
     if row is None:
@@ -84,10 +96,10 @@ def _row(
             found = shown(place.families, point, answer, marked)
             if found.entry is not None:
                 family, entry = marked.entries[found.entry]
-            passed = _passed(place, arch, found, marked)
+            passed = _passed(found, marked, used)
         since = family.arch if family and entry and entry.kind != "primary" else None
         if answer is not None and marked is not None:
-            disabled = _disabled(place, arch, found, marked, since)
+            disabled = _disabled(place.site.scope, found, marked, used, since)
     return ResolvedRow(
         benchmark=_name(point),
         workload=dict(point.values),
@@ -103,14 +115,13 @@ def _row(
 
 
 def _disabled(
-    place: Place, arch: str, found: Shown, marked: Marked, since: str | None
+    scope: str, found: Shown, marked: Marked, used: Collection[str], since: str | None
 ) -> DisabledEntry | None:
     """The disabled entry with the workload's key, of a newer family than the one that decides."""
-    used = used_families(marked.header.chains, place.site.scope, arch)
     for family in marked.header.families:
         known = found.keys.get(family.name)
         newer = since is None or arch_number(family.arch) > arch_number(since)
-        if known is None or family.name not in used or family.namespace != place.site.scope:
+        if known is None or family.name not in used or family.namespace != scope:
             continue
         for entry in family.entries if newer else ():
             if entry.disabled and fits(family.parameters, entry.slots, known.args):
@@ -119,9 +130,8 @@ def _disabled(
     return None
 
 
-def _passed(place: Place, arch: str, found: Shown, marked: Marked) -> EntryPlace | None:
+def _passed(found: Shown, marked: Marked, used: Collection[str]) -> EntryPlace | None:
     """An entry that has the workload's key and is not selected."""
-    used = used_families(marked.header.chains, place.site.scope, arch)
     for name, key in found.keys.items():
         if name not in used or key.entry in {-1, found.entry}:
             continue
