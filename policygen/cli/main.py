@@ -119,6 +119,6 @@ def _report_bug() -> int:
 def run() -> None:
     """The console script; asked to end, it ends as by Ctrl-C, with all that it has started."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # What a command makes it keeps until it ends: looking for cycles in it takes a tenth of the time.
+    # A command keeps what it makes until it ends: to look for cycles in it takes time for nothing.
     gc.set_threshold(200_000, 20, 20)
     sys.exit(main())
