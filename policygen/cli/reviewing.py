@@ -49,11 +49,9 @@ def look(
     quiet: bool,
 ) -> "Review":
     """Asks the compiler, the databases and the audits about a change."""
-    from policygen.bindings.archs import archs
     from policygen.cli.applied import find_apply
     from policygen.cli.resolve import Question
     from policygen.errors import Problems
-    from policygen.model.arch import arch_number
     from policygen.model.review import Review
     from policygen.proof.difference import compare_resolutions
     from policygen.proof.review import Found, reviewed, touched
@@ -64,9 +62,7 @@ def look(
     plan = change.base.plan or (applied[0] if applied else None)
     if not names:
         return _nothing(cub, change)
-    tuned = {family.arch for header in change.after.headers for family in header.families}
-    asked = tuple(sorted(tuned | set(archs()), key=arch_number))
-    question = Question(names, "", (), asked, quiet=quiet)
+    question = Question(names, "", (), _steps(change), quiet=quiet)
     before, errors = question.ask(change.before)
     after, more = question.ask(change.after)
     if errors or more:
@@ -147,6 +143,19 @@ def _change(cub: "Cub", text: str | None, store: Path) -> Change:
     if errors := (*before.errors, *after.errors):
         raise Problems(errors)
     return Change(base, before, after, contents, tuple(remarks))
+
+
+def _steps(change: Change) -> tuple[str, ...]:
+    """The architectures at which values can change: those between them have what came before."""
+    from policygen.model.arch import arch_number
+    from policygen.proof.unit import LADDER
+
+    headers = (*change.before.headers, *change.after.headers)
+    found = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
+    found |= {family.arch for header in headers for family in header.families}
+    if "selectors" in {change.before.cub.dialect, change.after.cub.dialect} or not found:
+        found |= {f"sm{number}" for number in LADDER}
+    return tuple(sorted(found, key=arch_number))
 
 
 def _before(base: "Base", names: Sequence[str]) -> "Tree":

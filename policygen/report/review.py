@@ -202,8 +202,7 @@ def _worse(document: Review) -> tuple[str, list[str]]:
     known = {one.point for one in found}
     reached = {
         (row.benchmark, tuple(row.workload.items()))
-        for entry in document.entries
-        for row in entry.reached
+        for row in [*document.others, *(r for e in document.entries for r in e.reached)]
     }
     if lost := len(reached - known):
         rows.append(f"{plural(lost, 'workload')} with other values not measured")

@@ -96,7 +96,7 @@ def test_a_change_by_hand_gets_the_same_page(capsys, tmp_path):
     }
     assert found["effect"] is None
     assert found["others"] == []
-    assert found["compared"] == 480
+    assert found["compared"] == 224
     status, out, _ = review(capsys, *given)
     assert status == 0
     assert "\nNo database row found.\n" in out
@@ -107,6 +107,19 @@ def test_a_change_by_hand_gets_the_same_page(capsys, tmp_path):
         "::notice file=cub/device/dispatch/tuning/tuning_scan.cuh,line=272,title=policygen no"
         " database row::found in no database\n"
     )
+
+
+def test_a_branch_for_architectures_between_others_is_seen(capsys, tmp_path):
+    """The selector of scan has a lookahead policy from compute capability 10.7 on."""
+    data = replaced(
+        header("3.6.0", SCAN), ("Policy{2, 88 - 1, 7, -2, -2}", "Policy{2, 88 - 1, 6, -2, -2}")
+    )
+    tree = changed_tree(tmp_path, "3.6.0", {SCAN: data})
+    found = document(capsys, "--cub", tree, "--base", root("3.6.0"))
+    assert {(row["arch"], *row["changed"]) for row in found["others"]} == {
+        ("sm107", "lookahead_items_per_thread")
+    }
+    assert "cub.bench.scan.exclusive.sum" in {row["benchmark"] for row in found["others"]}
 
 
 def test_what_must_not_be_merged_gives_exit_status_1(capsys, tmp_path):
