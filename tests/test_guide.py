@@ -33,7 +33,7 @@ def test_the_messages_that_are_explained_are_those_of_the_program():
     )
     # Long messages are several literals; names in them are fields of an f-string.
     plain = re.sub(r'"\s*\n\s*f?"', "", source)
-    plain = re.sub(r"\{wanted\}", "policygen/review/1", plain)
+    plain = re.sub(r"\{(wanted|called)\}", "policygen/review/1", plain)
     for name in ("nvcc", "NVBench"):
         plain = plain.replace(f'MissingToolError("{name}"', f"{name} is missing ")
     missing = [message for message in messages if message not in plain]

@@ -93,21 +93,11 @@ def _work(plan_file: str | None, given: Mapping[str, Any], *, prove: bool, quiet
 
 
 def _read_plan(path: Path) -> "Plan":
-    from pydantic import ValidationError
-
+    from policygen.cli.saved import read_document
     from policygen.model.plan import Plan
 
-    try:
-        return Plan.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            f"{path} is no plan of this policygen: {place + ': ' if place else ''}{first['msg']}",
-            "Make it with: policygen plan --db DB --arch ARCH -o FILE",
-        ) from error
+    remedy = "Make it with: policygen plan --db DB --arch ARCH -o FILE"
+    return read_document(path, Plan, "plan of this policygen", remedy)
 
 
 def _changed(work: Work) -> dict[str, bytes]:

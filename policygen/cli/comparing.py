@@ -1,7 +1,8 @@
 """Which workloads `verify-sass` compiles on each side, and for which architectures."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from policygen.model.tuning import TuningHeader
     from policygen.model.workload import Point
     from policygen.proof.sass.benchmarks import Checkout
+    from policygen.proof.sass.build import Tools
     from policygen.proof.sass.calls import Unit, Wanted
     from policygen.proof.sass.compiler import Compiler
     from policygen.proof.sass.sides import Sides
+    from policygen.proof.toolchain import Toolchain
 
 EARLIER = "earlier"
 _NAMED = {"calls": "calls of the algorithms", "benchmarks": "the benchmarks' own sources"}
@@ -109,6 +112,25 @@ class Question:
             only_after=tuple(found.only_after),
             refused=tuple(found.refused),
         )
+
+
+def tools_of(toolchain: "Toolchain") -> "Tools":
+    """What compiles, and what disassembles beside it."""
+    from policygen.proof.sass.build import Tools
+    from policygen.proof.toolchain import find_disassembler
+
+    return Tools(str(toolchain.nvcc), str(find_disassembler(toolchain)), toolchain.version)
+
+
+@contextmanager
+def compiling(tools: "Tools", jobs: int | None, *, quiet: bool) -> "Iterator[Compiler]":
+    """A compiler with its workers, which shows how far it is."""
+    from policygen.cli.asking import compile_progress
+    from policygen.paths import cache_folder
+    from policygen.proof.sass.compiler import Compiler, workers
+
+    with workers(jobs) as executor:
+        yield Compiler(tools, cache_folder(), executor, compile_progress(quiet=quiet))
 
 
 def ask(

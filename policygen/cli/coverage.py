@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from policygen.model.coverage import Coverage, Fillable
     from policygen.model.resolve import Resolution
 
-DEFAULTS: Mapping[str, Any] = {
-    "benches": (), "base": None, "reach": "only", "collisions": "best-worst", "narrow": False,
-    "force": False, "provenance": "scores", "measured_on": None, "least_score": None, "worst": None,
-    "confidence": None, "without_samples": False,
-}  # fmt: skip
-"""How a plan is made where nothing else is asked for."""
-
 
 @click.command()
 @click.argument("headers", nargs=-1, metavar="[HEADER]...")
@@ -76,6 +69,7 @@ def coverage(
     """
     from policygen import tree
     from policygen.cli.asking import read_tree
+    from policygen.cli.plan_options import defaults
     from policygen.cli.planning import write_file
     from policygen.cli.resolve import Question, other_tree
     from policygen.errors import Problems
@@ -97,7 +91,7 @@ def coverage(
         changes = turned(cells(then), document.cells)
         document = document.model_copy(update={"compared": Compared(cub=other, turned=changes)})
     if files:
-        given = {**DEFAULTS, "files": files, "cub": cub, "regex": regex, "axes": axes}
+        given = {**defaults(), "files": files, "cub": cub, "regex": regex, "axes": axes}
         could = _fillable(document, given, quiet=quiet)
         document = document.model_copy(update={"fillable": could})
     if as_json or form != "table":

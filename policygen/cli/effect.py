@@ -1,7 +1,6 @@
 """`policygen verify-effect`: what was applied is selected, and nothing else changed."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -24,8 +23,7 @@ def verify_effect(
     """
     from policygen import tree
     from policygen.cli.applied import last_apply
-    from policygen.cli.planning import compiler_for, open_tree
-    from policygen.planning.judge import judge
+    from policygen.cli.planning import applied_effect, open_tree
     from policygen.report.plan import print_effect
     from policygen.source.scan import read_changed
 
@@ -35,13 +33,8 @@ def verify_effect(
     names = tuple(file.path for file in plan.files)
     found, data, _ = open_tree(there, names, quiet=quiet)
     headers = {name: read_changed(found.paths[name], before[name]) for name in names}
-    compiler = replace(compiler_for(found, headers, before, quiet=quiet), replaced=before)
     now = {name: data[name] for name in names}
-    effect = judge(
-        plan.model_copy(update={"cub": found.cub}),
-        compiler.compare(now),
-        lambda point, on: compiler.why_not(now, point, on),
-    )
+    effect = applied_effect(plan, found, headers, before, now, quiet=quiet)
     if as_json:
         sys.stdout.write(effect.to_json() + "\n")
     else:

@@ -82,6 +82,12 @@ def planning_options(command: Command) -> Command:
     return command
 
 
+def defaults() -> Mapping[str, Any]:
+    """How a plan is made where nothing is asked for."""
+    command = click.command()(planning_options(lambda **_given: None))
+    return command.make_context("plan", []).params
+
+
 def options_of(given: Mapping[str, Any]) -> "Options":
     """How the plan is made."""
     from policygen.model.plan import Options

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from policygen.cli.asking import Tree
     from policygen.cli.inputs import Inputs
     from policygen.model.cub import Cub
+    from policygen.model.effect import Effect
     from policygen.model.marks import Marked
     from policygen.model.plan import Options, Plan
     from policygen.model.results import DbTop, Rules
@@ -93,6 +94,26 @@ def compiler_for(
 
     progress = compile_progress(quiet=quiet)
     return Compiler(found.cub, headers, data, find_toolchain(), mark, progress)
+
+
+def applied_effect(
+    plan: "Plan",
+    found: "Tree",
+    headers: "Mapping[str, TuningHeader]",
+    before: Mapping[str, bytes],
+    now: Mapping[str, bytes],
+    *,
+    quiet: bool,
+) -> "Effect":
+    """Whether a plan that is applied has its effect; `headers` are those of before."""
+    from policygen.planning.judge import judge
+
+    compiler = replace(compiler_for(found, headers, before, quiet=quiet), replaced=before)
+    return judge(
+        plan.model_copy(update={"cub": found.cub}),
+        compiler.compare(now),
+        lambda point, on: compiler.why_not(now, point, on),
+    )
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from policygen.cli.options import STORE
 from policygen.errors import InputError
@@ -12,7 +12,7 @@ from policygen.errors import InputError
 if TYPE_CHECKING:
     from policygen.cli.asking import Tree
     from policygen.cli.base import Base
-    from policygen.model.base import Document
+    from policygen.cli.saved import Made
     from policygen.model.cub import Cub
     from policygen.model.effect import Effect
     from policygen.model.lint import Finding
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from policygen.model.sass import VerifySass
     from policygen.model.workload import Point
     from policygen.proof.review import Touched
-
-Made = TypeVar("Made", bound="Document")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,11 @@ def look(
 
     change = _change(cub, base, store)
     names = tuple(sorted(change.contents))
-    applied = find_apply(store, Path(cub.root))
-    plan = change.base.plan or (applied[0] if applied else None)
     if not names:
         return _nothing(cub, change)
+    plan = change.base.plan
+    if plan is None and (applied := find_apply(store, Path(cub.root))):
+        plan = applied[0]
     question = Question(names, "", (), _steps(change), quiet=quiet)
     before, errors = question.ask(change.before)
     after, more = question.ask(change.after)
@@ -282,41 +281,27 @@ def _unreachable(change: Change, *, quiet: bool) -> "tuple[Unreachable, ...]":
 
 def _effect(change: Change, plan: "Plan | None", *, quiet: bool) -> "Effect | None":
     """The proof of the last apply; none where something else is compared."""
-    from dataclasses import replace
-
-    from policygen.cli.planning import compiler_for
-    from policygen.planning.judge import judge
+    from policygen.cli.planning import applied_effect
 
     if plan is None or change.base.plan is None:
         return None
     before = {name: old for name, (old, _) in change.contents.items()}
     now = {name: new for name, (_, new) in change.contents.items()}
     headers = {header.name: header for header in change.before.headers}
-    compiler = compiler_for(change.after, headers, before, quiet=quiet)
-    compiler = replace(compiler, replaced=before)
-    return judge(
-        plan.model_copy(update={"cub": change.after.cub}),
-        compiler.compare(now),
-        lambda point, on: compiler.why_not(now, point, on),
-    )
+    return applied_effect(plan, change.after, headers, before, now, quiet=quiet)
 
 
 def _sass(cub: "Cub", base: "Base", *, quiet: bool) -> "VerifySass":
     """The machine code of the architectures that the change should not reach."""
     import re
 
-    from policygen.cli.asking import compile_progress
-    from policygen.cli.comparing import Chosen, ask
-    from policygen.paths import cache_folder
-    from policygen.proof.sass.build import Tools
-    from policygen.proof.sass.compiler import Compiler, workers
-    from policygen.proof.toolchain import find_disassembler, find_toolchain
+    from policygen.cli.comparing import Chosen, ask, compiling, tools_of
+    from policygen.proof.toolchain import find_toolchain
 
     toolchain = find_toolchain()
-    tools = Tools(str(toolchain.nvcc), str(find_disassembler(toolchain)), toolchain.version)
+    tools = tools_of(toolchain)
     question = ask(cub, base, Chosen(re.compile(""), {}, everything=False), (), toolchain.archs)
-    with workers(None) as executor:
-        compiler = Compiler(tools, cache_folder(), executor, compile_progress(quiet=quiet))
+    with compiling(tools, None, quiet=quiet) as compiler:
         sides = question.compiled(compiler)
     return question.document(sides, str(tools), allow_moved=False)
 
@@ -364,18 +349,8 @@ def _commands(cub: "Cub", base: str | None, store: Path, plan: "Plan | None") ->
 
 
 def read(path: Path, kind: "type[Made]") -> "Made":
-    """A document that was saved; one of another kind or version is told."""
-    from pydantic import ValidationError
+    """A document that was saved."""
+    from policygen.cli.saved import read_document
 
     wanted = kind.model_fields["format"].default
-    try:
-        return kind.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            f"{path} is no {wanted}: {place or 'it'}: {first['msg']}",
-            "Save it again with this policygen.",
-        ) from error
+    return read_document(path, kind, wanted, "Save it again with this policygen.")

@@ -80,13 +80,9 @@ def verify_sass(
     kernel is not what it was; one that is only called differently is.
     """
     from policygen import tree
-    from policygen.cli.asking import compile_progress
     from policygen.cli.base import find_base, no_base
-    from policygen.cli.comparing import Chosen, ask
-    from policygen.paths import cache_folder
-    from policygen.proof.sass.build import Tools
-    from policygen.proof.sass.compiler import Compiler, workers
-    from policygen.proof.toolchain import find_disassembler, find_toolchain
+    from policygen.cli.comparing import Chosen, ask, compiling, tools_of
+    from policygen.proof.toolchain import find_toolchain
     from policygen.report.console import plural
     from policygen.report.sass import print_sass, write_diffs
 
@@ -97,14 +93,12 @@ def verify_sass(
     if before is None and save is None:
         raise no_base(Path(store))
     toolchain = find_toolchain()
-    cuobjdump = find_disassembler(toolchain)
-    tools = Tools(str(toolchain.nvcc), str(cuobjdump), toolchain.version)
+    tools = tools_of(toolchain)
     pattern = parse_regex(regex)
     checkout = _checkout(found, pattern, nvbench) if benchmarks else None
     chosen = Chosen(pattern, parse_axes(axes), everything, checkout)
     question = ask(found, before, chosen, archs, toolchain.archs)
-    with workers(jobs) as executor:
-        compiler = Compiler(tools, cache_folder(), executor, compile_progress(quiet=quiet))
+    with compiling(tools, jobs, quiet=quiet) as compiler:
         if save is not None:
             index = question.save(compiler, Path(save))
             if before is None:

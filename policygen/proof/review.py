@@ -8,6 +8,7 @@ from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
 from policygen.model.review import Evidence, ReviewedEntry
 from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.model.workload import point_of
 
 Key = tuple[object, ...]
 """What an entry is known by, wherever it stands."""
@@ -71,7 +72,7 @@ def reviewed(
 
 def _reviewed(one: Touched, rows: Sequence[Differing], known: Found) -> ReviewedEntry:
     place = one.place
-    points = {(row.benchmark, tuple(row.workload.items())) for row in rows}
+    points = {point_of(row.benchmark, row.workload) for row in rows}
     same = (place.header, place.family, place.args)
     entry = one.after or one.before
     assert entry is not None

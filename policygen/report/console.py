@@ -24,6 +24,11 @@ def nearby(path: Path) -> str:
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
 
 
+def short(name: str) -> str:
+    """A benchmark, with or without its workload, without what all of CUB's begin with."""
+    return name.removeprefix("cub.bench.")
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """`1 entry`, `7 entries`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

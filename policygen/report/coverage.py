@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from policygen.model.coverage import STATUSES, Cell, CellStatus, Compared, Coverage, Fillable, Share
 from policygen.model.workload import axes, in_words
 from policygen.report import console
-from policygen.report.console import plural, print_filled, tree_line
+from policygen.report.console import plural, print_filled, short, tree_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +71,7 @@ def _table(document: Coverage) -> "Table":
     for benchmark, lot in groupby(shares, key=lambda share: share.benchmark):
         by_arch = {share.arch: share for share in lot}
         cells = [_cell(by_arch.get(arch)) for arch in document.archs]
-        table.add_row(str(benchmark).removeprefix("cub.bench."), *cells)
+        table.add_row(short(str(benchmark)), *cells)
     table.add_section()
     table.add_row("all", *(_cell(document.totals.get(arch)) for arch in document.archs))
     return table
@@ -100,7 +100,7 @@ class Undecided:
         """Its first workload, and how many more there are."""
         first = self.cells[0]
         others = len({cell.point for cell in self.cells}) - 1
-        name = in_words(first.benchmark.removeprefix("cub.bench."), first.workload)
+        name = in_words(short(first.benchmark), first.workload)
         return f"{name} and {others} more" if others else name
 
 
@@ -133,7 +133,7 @@ def _print_fillable(out: "Console", found: Sequence[Fillable], *, verbose: bool)
     out.print(f"the databases could fill {plural(len(found), 'cell')}:", style="bold")
     shown = found if verbose else found[:SHOWN]
     for one in shown:
-        words = [f"{one.score:.3f}", one.name.removeprefix("cub.bench."), "on", one.arch]
+        words = [f"{one.score:.3f}", short(one.name), "on", one.arch]
         print_filled(out, [*words, f"({one.status})", one.variant], "  ", "  ", "green")
     _print_cut(out, len(found) - len(shown))
     if found:
@@ -147,7 +147,7 @@ def _print_turned(out: "Console", compared: Compared, *, verbose: bool) -> None:
     shown = whole if verbose else whole[:SHOWN]
     for one in shown:
         style = {"lost": "red", "gained": "green"}.get(one.kind, "dim")
-        words = [one.benchmark.removeprefix("cub.bench."), *axes(one.workload), "on", one.arch]
+        words = [short(one.benchmark), *axes(one.workload), "on", one.arch]
         change = f"{one.before or 'no workload'} → {one.after or 'no workload'}"
         print_filled(out, [*words, f"{change}"], "  ", "  ", style)
     _print_cut(out, len(whole) - len(shown))

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Any
 
 from policygen.model.coverage import STATUSES, Cell, Coverage, Fillable, Share
-from policygen.model.workload import axes
+from policygen.model.workload import axes, point_of
 from policygen.rendering import fill
-from policygen.report.console import tree_line
+from policygen.report.console import short, tree_line
 from policygen.report.coverage import WORDS, share_in_words, undecided
 
 ROWS = 100
@@ -35,9 +35,9 @@ def _csv(document: Coverage) -> str:
         ["benchmark", "workload", "arch", "status", "since", "header", "line", "reason", "score",
          "variant"]
     )  # fmt: skip
-    could = {(f.benchmark, str(f.workload), f.arch): f for f in document.fillable or ()}
+    could = {(point_of(f.benchmark, f.workload), f.arch): f for f in document.fillable or ()}
     for cell in document.cells:
-        fillable = could.get((cell.benchmark, str(cell.workload), cell.arch))
+        fillable = could.get((cell.point, cell.arch))
         writer.writerow(
             [
                 cell.benchmark,
@@ -78,7 +78,7 @@ def _fillable(found: Iterable[Fillable]) -> list[dict[str, Any]]:
     return [
         {
             "score": f"{one.score:.3f}",
-            "benchmark": _short(one.benchmark),
+            "benchmark": short(one.benchmark),
             "workload": " ".join(axes(one.workload)),
             "arch": one.arch,
             "status": one.status,
@@ -110,7 +110,7 @@ def _benchmarks(document: Coverage) -> Iterable[dict[str, Any]]:
         for cell in by_benchmark[str(benchmark)]:
             rows.setdefault(cell.point, []).append(cell)
         yield {
-            "name": _short(str(benchmark)),
+            "name": short(str(benchmark)),
             "shares": [
                 {
                     "arch": share.arch,
@@ -148,7 +148,7 @@ def _compared(document: Coverage) -> dict[str, Any] | None:
         "words": document.compared.in_words,
         "rows": [
             {
-                "benchmark": _short(one.benchmark),
+                "benchmark": short(one.benchmark),
                 "workload": " ".join(axes(one.workload)),
                 "arch": one.arch,
                 "before": one.before,
@@ -175,7 +175,3 @@ def _cut(values: dict[str, Any]) -> dict[str, Any]:
         "reasons": values["reasons"][:ROWS],
         "cut": cut,
     }
-
-
-def _short(benchmark: str) -> str:
-    return benchmark.removeprefix("cub.bench.")

@@ -2,20 +2,21 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
 
+from policygen.model.arch import arch_number
 from policygen.model.changes import changes
 from policygen.model.resolve import Differing
 from policygen.model.results import PointRatio
 from policygen.model.review import Evidence, Review, ReviewedEntry
 from policygen.model.sass import VerifySass
 from policygen.model.tuning import Value, spell
-from policygen.model.workload import axes
+from policygen.model.workload import axes, in_words, point_of
 from policygen.rendering import fill
-from policygen.report.console import plural, tree_line
+from policygen.report.console import plural, short, tree_line
+from policygen.report.sass import alike
 from policygen.report.side_by_side import coloured, side_by_side
 
 COMMENT = 65_536
@@ -90,7 +91,7 @@ def _values(document: Review) -> dict[str, Any]:
             ("compiler", document.toolchain or "not asked"),
         ],
         "archs": document.archs,
-        "algorithms": sorted({_short(r.benchmark) for e in document.entries for r in e.reached}),
+        "algorithms": sorted({short(r.benchmark) for e in document.entries for r in e.reached}),
         "types": sorted(
             {value for e in document.entries for r in e.reached for value in r.workload.values()}
         ),
@@ -101,7 +102,7 @@ def _values(document: Review) -> dict[str, Any]:
         "actions": [
             {
                 "decision": action.decision,
-                "workload": " ".join([_short(action.benchmark), *axes(action.workload)]),
+                "workload": in_words(short(action.benchmark), action.workload),
                 "variant": action.variant or "",
                 "reason": action.reason,
             }
@@ -137,8 +138,8 @@ def _what(document: Review) -> tuple[str, list[str]]:
         if any(one.change == change for one in document.entries)
     ]
     rows = [row for one in document.entries for row in one.reached] + list(document.others)
-    archs = sorted({row.arch for row in rows}, key=lambda arch: int(arch[2:]))
-    points = {(row.benchmark, str(row.workload)) for row in rows}
+    archs = sorted({row.arch for row in rows}, key=arch_number)
+    points = {point_of(row.benchmark, row.workload) for row in rows}
     return ", ".join(counts) or "no entry", [
         f"{plural(len(points), 'workload')} with other values on {', '.join(archs)}"
         if rows
@@ -201,7 +202,7 @@ def _worse(document: Review) -> tuple[str, list[str]]:
         rows.append(f"worst: {ratio:.3f} for {' '.join(axes(point.point))} of {one.name}")
     known = {one.point for one in found}
     reached = {
-        (row.benchmark, tuple(row.workload.items()))
+        point_of(row.benchmark, row.workload)
         for row in [*document.others, *(r for e in document.entries for r in e.reached)]
     }
     if lost := len(reached - known):
@@ -221,7 +222,7 @@ def _entry(one: ReviewedEntry) -> dict[str, Any]:
         "change": one.change,
         "name": f"{one.place.family}<{args}>",
         "where": f"{one.place.header}:{one.place.line}",
-        "algorithms": sorted({_short(row.benchmark) for row in one.reached}),
+        "algorithms": sorted({short(row.benchmark) for row in one.reached}),
         "types": sorted({value for row in one.reached for value in row.workload.values()}),
         "arch": one.arch,
         "values": [
@@ -254,7 +255,7 @@ def _reached(rows: Sequence[Differing]) -> list[dict[str, Any]]:
         {
             "arch": arch,
             "changes": "; ".join(found),
-            "workloads": [" ".join([_short(row.benchmark), *axes(row.workload)]) for row in lot],
+            "workloads": [in_words(short(row.benchmark), row.workload) for row in lot],
             "whole": _whole(lot[0]),
         }
         for (arch, *found), lot in lots.items()
@@ -274,7 +275,7 @@ def _changes(row: Differing) -> list[str]:
 def _differing(row: Differing) -> dict[str, str]:
     return {
         "arch": row.arch,
-        "workload": " ".join([_short(row.benchmark), *axes(row.workload)]),
+        "workload": in_words(short(row.benchmark), row.workload),
         "changes": "; ".join(_changes(row)),
     }
 
@@ -283,7 +284,7 @@ def _evidence(one: Evidence) -> dict[str, Any]:
     interval = one.scored.interval
     worst = one.scored.worst
     return {
-        "workload": " ".join([_short(one.benchmark), *axes(one.workload)]),
+        "workload": in_words(short(one.benchmark), one.workload),
         "variant": one.scored.variant,
         "score": f"{one.scored.score:.3f}",
         "interval": f"{interval.low:.3f} to {interval.high:.3f}" if interval else "",
@@ -326,18 +327,14 @@ def _effect(document: Review) -> dict[str, Any] | None:
 
 
 def _sass(one: VerifySass) -> dict[str, Any]:
-    rows = []
-    for (benchmark, _), lot in groupby(
-        one.rows, key=lambda row: (row.benchmark, row.model_dump(exclude={"arch"}))
-    ):
-        same = list(lot)
-        rows.append(
-            {
-                "benchmark": _short(benchmark),
-                "archs": ", ".join(row.arch for row in same),
-                **same[0].model_dump(exclude={"arch", "benchmark"}),
-            }
-        )
+    rows = [
+        {
+            **lot[0].model_dump(exclude={"arch"}),
+            "benchmark": short(lot[0].benchmark),
+            "archs": ", ".join(row.arch for row in lot),
+        }
+        for lot in alike(one.rows)
+    ]
     return {
         "words": f"{one.toolchain}, compared with {one.base}",
         "rows": rows,
@@ -358,7 +355,3 @@ def _columns(diff: str) -> Iterable[dict[str, Any]]:
                 for name, side in (("old", row.old), ("new", row.new))
             },
         }
-
-
-def _short(benchmark: str) -> str:
-    return benchmark.removeprefix("cub.bench.")

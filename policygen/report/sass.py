@@ -1,5 +1,6 @@
 """Machine code before and after, on the terminal and as files of diffs."""
 
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from policygen.model.sass import Different, KernelPlace, SassRow, VerifySass
 from policygen.model.workload import axes
 from policygen.paths import file_name, write_atomically
 from policygen.report import console
-from policygen.report.console import plural, print_filled, tree_line
+from policygen.report.console import plural, print_filled, short, tree_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,6 +49,12 @@ def print_sass(document: VerifySass, *, head: bool, verbose: bool) -> None:
         print_filled(out, _summary(document).split(" "), "", "  ", style)
 
 
+def alike(rows: Iterable[SassRow]) -> Iterator[list[SassRow]]:
+    """Rows that tell the same of several architectures, as a change leaves most of them alike."""
+    for _, lot in groupby(rows, key=lambda row: row.model_dump(exclude={"arch"})):
+        yield list(lot)
+
+
 def write_diffs(document: VerifySass, folder: Path) -> None:
     """A file for each kernel that differs."""
     try:
@@ -75,11 +82,9 @@ def _table(rows: tuple[SassRow, ...]) -> "Table":
         table.add_column("same source", justify="right")
     for name in named:
         table.add_column(name.replace("_", " "), justify="right")
-    # A change usually leaves most architectures alike: they share a row.
-    for _, lot in groupby(rows, key=lambda one: one.model_dump(exclude={"arch"})):
-        row, *others = lot
+    for row, *others in alike(rows):
         archs = f"{row.arch} to {others[-1].arch} ({len(others) + 1})" if others else row.arch
-        cells = [row.benchmark.removeprefix("cub.bench."), archs, f"{row.workloads:,}"]
+        cells = [short(row.benchmark), archs, f"{row.workloads:,}"]
         cells += [f"{row.identical:,}"] if identical else []
         cells += [f"{getattr(row, name):,}" if getattr(row, name) else "·" for name in named]
         bad = row.different or row.only_before or row.only_after or row.refused

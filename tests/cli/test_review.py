@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from dataclasses import replace
 
 import jsonschema
@@ -10,7 +9,7 @@ import pytest
 
 from policygen.model.review import Review
 from policygen.proof import toolchain
-from tests.cli.tuned import HEADER, LABEL, THREE, database, run, tuned
+from tests.cli.tuned import HEADER, LABEL, THREE, committed_tree, database, run, tuned
 from tests.probing import changed_tree, header, replaced, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
@@ -216,11 +215,7 @@ def test_what_cannot_be_compared_is_told(capsys, tree, tmp_path):
 
 
 def test_edits_that_are_not_committed_are_reviewed(capsys, tmp_path):
-    tree = tmp_path / "tree"
-    shutil.copytree(root("3.0.1"), tree)
-    git = ("git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b")
-    for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "as it was")):
-        subprocess.run([*git, *command], check=True)
+    tree = committed_tree(tmp_path / "tree")
     place = tree / "cub/device/dispatch/tuning" / SCAN
     place.write_bytes(replaced(place.read_bytes(), ENTRY))
     data = database(tmp_path / "run.db")

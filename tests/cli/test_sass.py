@@ -13,7 +13,7 @@ import pytest
 
 from policygen.model.sass import VerifySass
 from policygen.proof.toolchain import find_toolchain
-from tests.cli.tuned import HEADER, THREE, database, run, tuned
+from tests.cli.tuned import HEADER, THREE, committed_tree, database, run, tuned
 from tests.probing import changed_tree, header, replaced, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
@@ -124,11 +124,7 @@ def test_without_arch_all_that_the_apply_should_not_reach_are_compared(capsys, t
 
 
 def test_edits_that_are_not_committed_are_compared_with_the_last_commit(capsys, tmp_path):
-    tree = tmp_path / "tree"
-    shutil.copytree(root("3.0.1"), tree)
-    git = ("git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b")
-    for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "as it was")):
-        subprocess.run([*git, *command], check=True)
+    tree = committed_tree(tmp_path / "tree")
     place = tree / "cub/device/dispatch/tuning" / SCAN
     given = ("--cub", tree, "-R", f"{SUM}$", "-a", "T=F32", "-a", "OffsetT=I32", "--arch", "sm90")
     status, _, err = verify(capsys, *given)

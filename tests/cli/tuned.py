@@ -1,10 +1,12 @@
 """What tests of `plan`, `apply` and `verify-effect` share: a tree to write to, and databases."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen.cli.main import main
-from tests.probing import TUNINGS, changed_tree, header
+from tests.probing import TUNINGS, changed_tree, header, root
 
 HEADER = "tuning_three_way_partition.cuh"
 THREE = "cub.bench.partition.three_way"
@@ -27,6 +29,15 @@ def database(path: Path, winners=None, arch: str = "sm90", name: str = THREE) ->
     won = winners or {("I32", "I32"): LABEL, ("I8", "I32"): None}
     benchmark_database(path, name, "3.0.1", GPUS[arch], won)
     return path
+
+
+def committed_tree(folder: Path) -> Path:
+    """CUB 3.0.1 as a repository with one commit."""
+    shutil.copytree(root("3.0.1"), folder)
+    git = ("git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@b")
+    for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "as it was")):
+        subprocess.run([*git, *command], check=True)
+    return folder
 
 
 def run(capsys, *arguments):
