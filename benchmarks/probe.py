@@ -104,6 +104,7 @@ def main(root: str) -> None:
     """The same units through the compile of policygen, in a process of its own."""
     from functools import partial
 
+    from policygen.proof.answers import pack
     from policygen.proof.compile import Unit, compile_all
     from policygen.proof.unit import identity
 
@@ -111,7 +112,7 @@ def main(root: str) -> None:
     for section in sections():
         source = context([section], VERSION)
         made.append(Unit("", identity(source), partial(render, source), (root,), "sm90"))
-    results = compile_all(made, find_toolchain())
+    results = compile_all(made, find_toolchain(), pack)
     assert all(isinstance(result, str) for result in results), results
 
 

@@ -47,6 +47,21 @@ def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
     return found
 
 
+def pack(ptx: str) -> str:
+    """The answers of a PTX, each once: thousands of rows say the same few things."""
+    rows = read_answers(ptx)
+    texts = list(dict.fromkeys(text for row in rows.values() for text in row))
+    places = {text: place for place, text in enumerate(texts)}
+    packed = {row: [places[text] for text in found] for row, found in rows.items()}
+    return json.dumps([texts, packed], separators=(",", ":"))
+
+
+def unpack(packed: str) -> dict[int, tuple[str, ...]]:
+    """Row → its answers, as `read_answers` told them."""
+    texts, rows = json.loads(packed)
+    return {int(row): tuple([texts[place] for place in found]) for row, found in rows.items()}
+
+
 def _bytes(match: re.Match[str]) -> bytes:
     try:
         # JSON's reader is the fastest there is: a large unit has a million digits.

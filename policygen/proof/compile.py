@@ -1,4 +1,4 @@
-"""Translation units to PTX, in parallel, each compiled once for what it depends on."""
+"""Translation units to what their PTX tells, in parallel, each compiled once for what it reads."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ from threading import Lock
 
 from policygen.errors import PolicygenError, ProcessError
 from policygen.model.arch import arch_number
-from policygen.paths import cache_failure, cache_folder
+from policygen.paths import cache_failure, cache_folder, write_atomically
 from policygen.process import run
 from policygen.proof import deps
 from policygen.proof.toolchain import REMEDY, Toolchain
@@ -43,9 +43,16 @@ class RefusedError(ProcessError):
 
 
 def compile_all(
-    units: Sequence[Unit], toolchain: Toolchain, *, progress: Progress | None = None
+    units: Sequence[Unit],
+    toolchain: Toolchain,
+    told: Callable[[str], str],
+    *,
+    progress: Progress | None = None,
 ) -> list[str | PolicygenError]:
-    """The PTX of each unit, or why there is none; in the order of the units."""
+    """What each unit's PTX tells, or why there is none; in the order of the units.
+
+    That is what is kept, too: PTX is long, and slow to read.
+    """
     results: list[str | PolicygenError] = []
     taken = Lock()
     locks: dict[tuple[str, str, tuple[str, ...]], Lock] = {}
@@ -55,7 +62,7 @@ def compile_all(
             lock = locks.setdefault((unit.identity, unit.arch, unit.includes), Lock())
         with lock:  # the second of two equal units finds what the first one made
             try:
-                return _compile(unit, toolchain)
+                return _compile(unit, toolchain, told)
             except PolicygenError as error:
                 return error
 
@@ -70,12 +77,12 @@ def compile_all(
     return results
 
 
-def _compile(unit: Unit, toolchain: Toolchain) -> str:
+def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str]) -> str:
     options = [*FLAGS, f"-arch=sm_{arch_number(unit.arch)}", *(f"-I{i}" for i in unit.includes)]
     key = _key(unit, options, toolchain)
     folder = cache_folder() / "probe"
-    ptx, manifest = folder / f"{key}.ptx", folder / f"{key}.json"
-    if deps.unchanged(manifest) and (known := _read(ptx)) is not None:
+    kept, manifest = folder / f"{key}.told", folder / f"{key}.json"
+    if deps.unchanged(manifest) and (known := _read(kept)) is not None:
         return known
     # A folder of its own: another process may compile the same unit at the same time.
     with _writable(folder), TemporaryDirectory(dir=folder) as temporary:
@@ -87,10 +94,10 @@ def _compile(unit: Unit, toolchain: Toolchain) -> str:
             run([*command, *outputs, str(source)], install=REMEDY)
         except ProcessError as error:
             raise compile_failure(error, source, folder / f"{key}.cu", command) from error
-        text = made.read_text()
+        text = told(made.read_text())
         # The old list must not vouch for the new text.
         manifest.unlink(missing_ok=True)
-        made.replace(ptx)
+        write_atomically(kept, _sealed(text.encode()))
         for preprocessed in Path(temporary).glob("*.ii"):
             deps.record(manifest, preprocessed)
         return text
@@ -127,11 +134,18 @@ def _key(unit: Unit, options: Sequence[str], toolchain: Toolchain) -> str:
     return digest.hexdigest()[:32]
 
 
+def _sealed(data: bytes) -> bytes:
+    """With its digest in front: what is damaged is made anew."""
+    return hashlib.sha256(data).digest() + data
+
+
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text()
-    except (OSError, ValueError):
+        sealed = path.read_bytes()
+    except OSError:
         return None
+    data = sealed[hashlib.sha256().digest_size :]
+    return data.decode() if _sealed(data) == sealed else None
 
 
 def _shortened(stderr: str) -> str:

@@ -108,7 +108,7 @@ def ask(
     lots = _batches(asked, toolchain)
     while lots:
         units = [_unit(batch, tree) for batch in lots]
-        results = compile_all(units, toolchain, progress=progress)
+        results = compile_all(units, toolchain, answers.pack, progress=progress)
         again: list[Batch] = []
         for batch, result in zip(lots, results, strict=True):
             if isinstance(result, str):
@@ -179,8 +179,8 @@ def _unit(batch: Batch, tree: Tree) -> Unit:
     )
 
 
-def _read(batch: Batch, ptx: str) -> Iterable[tuple[tuple[int, str, bool], tuple[str, ...]]]:
-    found = answers.read_answers(ptx)
+def _read(batch: Batch, packed: str) -> Iterable[tuple[tuple[int, str, bool], tuple[str, ...]]]:
+    found = answers.unpack(packed)
     rows = [row for section in batch.sections for row in section.rows]
     for index, (workload, arch) in enumerate(rows):
         yield (id(workload), arch, batch.marked), found[index]

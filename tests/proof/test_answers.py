@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policygen.errors import InputError
-from policygen.proof.answers import Key, key, plain, read_answers, value
+from policygen.proof.answers import Key, key, pack, plain, read_answers, unpack, value
 
 CUB = "cub::CUB_300001_SM_900"
 PROBE = f"{CUB}::policygen_probe"
@@ -59,6 +59,13 @@ def test_a_fact_stays_whole(fact: str) -> None:
     """`;` and `,` inside brackets separate nothing."""
     found = read_answers(ptx(row("value<0>", "value<1>", fact, "value<2>")))
     assert found == {0: (f"{PROBE}::value<1>", f"{PROBE}::{fact}", f"{PROBE}::value<2>")}
+
+
+def test_packed_answers_are_the_same() -> None:
+    rows = [row(f"value<{i}>", "type<float>", f"value<{i % 3}>") for i in range(40)]
+    text = ptx(*rows, row("value<99>"))
+    assert unpack(pack(text)) == read_answers(text)
+    assert pack(text).count("type<float>") == 1
 
 
 def test_other_constants_are_no_answers() -> None:

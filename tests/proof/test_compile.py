@@ -11,7 +11,7 @@ import pytest
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.proof import compile as compiling
 from policygen.proof import deps
-from policygen.proof.compile import RefusedError, Unit, compile_all
+from policygen.proof.compile import Progress, RefusedError, Unit, compile_all
 from policygen.proof.toolchain import REMEDY, Toolchain, find_toolchain
 
 FAKE = Toolchain(Path("/opt/nvcc"), "13.2.51", ("sm90",))
@@ -39,6 +39,13 @@ TEXT = "#include <answer.cuh>\n__device__ int answer = ANSWER;\n"
 
 def unit(*includes: Path, text: str = TEXT, arch: str = "sm90", name: str = "one") -> Unit:
     return Unit(name, text, lambda: text, tuple(map(str, includes)), arch)
+
+
+def ask(
+    units: list[Unit], toolchain: Toolchain, progress: Progress | None = None
+) -> list[str | PolicygenError]:
+    """All of the PTX."""
+    return compile_all(units, toolchain, str, progress=progress)
 
 
 def forbidden(*_: object, **__: object) -> str:
@@ -139,15 +146,15 @@ def test_a_unit_is_compiled_once(
     cache: Path, include: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toolchain = find_toolchain()
-    (first,) = compile_all([unit(include)], toolchain)
+    (first,) = ask([unit(include)], toolchain)
     assert isinstance(first, str)
     assert ".target sm_90" in first
     assert "answer = 42;" in first
-    assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".ptx"]
+    assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".told"]
     os.utime(include / "answer.cuh")
     monkeypatch.setattr(compiling, "run", forbidden)
     same = Unit("another name", TEXT, forbidden, (str(include),), "sm90")
-    assert compile_all([same], toolchain) == [first]
+    assert ask([same], toolchain) == [first]
 
 
 @pytest.mark.nvcc
@@ -155,7 +162,7 @@ def test_another_content_of_a_header_is_compiled_again(cache: Path, include: Pat
     toolchain = find_toolchain()
     for number in (42, 43, 42):
         (include / "answer.cuh").write_text(f"#define ANSWER {number}\n")
-        (text,) = compile_all([unit(include)], toolchain)
+        (text,) = ask([unit(include)], toolchain)
         assert f"answer = {number};" in str(text)
         assert len(list(cache.iterdir())) == 2
 
@@ -164,7 +171,7 @@ def test_another_content_of_a_header_is_compiled_again(cache: Path, include: Pat
 def test_units_come_in_order_each_for_its_architecture(cache: Path, include: Path) -> None:
     asked = [unit(include, arch=arch, name=arch) for arch in ("sm90", "sm75", "sm120", "sm90")]
     told: list[tuple[int, int, str]] = []
-    texts = compile_all(asked, find_toolchain(), progress=lambda *step: told.append(step))
+    texts = ask(asked, find_toolchain(), progress=lambda *step: told.append(step))
     targets = [text.partition(".target sm_")[2].split()[0] for text in map(str, texts)]
     assert targets == ["90", "75", "120", "90"]
     assert told == [(1, 4, "sm90"), (2, 4, "sm75"), (3, 4, "sm120"), (4, 4, "sm90")]
@@ -177,7 +184,7 @@ def test_two_processes_may_compile_the_same_at_once(cache: Path, include: Path) 
     toolchain = find_toolchain()
     found: list[object] = []
     threads = [
-        threading.Thread(target=lambda: found.extend(compile_all([unit(include)], toolchain)))
+        threading.Thread(target=lambda: found.extend(ask([unit(include)], toolchain)))
         for _ in range(3)
     ]
     for thread in threads:
@@ -196,7 +203,7 @@ BROKEN = "template <class T> struct broken { static constexpr int value = T::not
 def test_a_refused_unit_shows_a_command_that_can_be_repeated(cache: Path, include: Path) -> None:
     (include / "answer.cuh").write_text(BROKEN + "#define ANSWER broken<int>::value\n")
     fine = unit(text="__device__ int fine = 1;\n")
-    refused, text = compile_all([unit(include), fine], find_toolchain())
+    refused, text = ask([unit(include), fine], find_toolchain())
     assert isinstance(refused, RefusedError)
     assert isinstance(text, str)
     assert refused.exit_code == 2
@@ -214,17 +221,17 @@ def test_a_refused_unit_shows_a_command_that_can_be_repeated(cache: Path, includ
 def test_what_was_refused_is_compiled_when_it_is_repaired(cache: Path, include: Path) -> None:
     toolchain = find_toolchain()
     (include / "answer.cuh").write_text("#error no answer\n")
-    (refused,) = compile_all([unit(include)], toolchain)
+    (refused,) = ask([unit(include)], toolchain)
     assert isinstance(refused, RefusedError)
     assert "no answer" in refused.stderr
     (include / "answer.cuh").write_text("#define ANSWER 7\n")
-    (text,) = compile_all([unit(include)], toolchain)
+    (text,) = ask([unit(include)], toolchain)
     assert "answer = 7;" in str(text)
 
 
 @pytest.mark.nvcc
 def test_a_header_that_is_missing_is_refused(cache: Path) -> None:
-    (refused,) = compile_all([unit()], find_toolchain())
+    (refused,) = ask([unit()], find_toolchain())
     assert isinstance(refused, RefusedError)
     assert "answer.cuh: No such file or directory" in refused.stderr
 
@@ -254,7 +261,7 @@ def quiet(command: list[str]) -> None:
 def test_the_command(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
     fake(monkeypatch, commands.append)
-    assert compile_all([unit(Path("/a"), Path("/b c"), arch="sm100")], FAKE) == ["// made"]
+    assert ask([unit(Path("/a"), Path("/b c"), arch="sm100")], FAKE) == ["// made"]
     ((nvcc, *options),) = commands
     assert nvcc == "/opt/nvcc"
     assert options[:7] == [
@@ -286,21 +293,29 @@ def test_what_is_different_is_compiled(
     commands: list[list[str]] = []
     fake(monkeypatch, commands.append)
     for asked, toolchain in ((unit(Path("/a")), FAKE), other, (unit(Path("/a")), FAKE), other):
-        compile_all([asked], toolchain)
+        ask([asked], toolchain)
     assert len(commands) == 2
 
 
-@pytest.mark.parametrize("suffix", [".ptx", ".json"])
-@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"\xff{")])
+@pytest.mark.parametrize("suffix", [".told", ".json"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        Path.unlink,
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"\xff{"),
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    ],
+)
 def test_a_damaged_cache_is_made_anew(
     cache: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, damage
 ) -> None:
     commands: list[list[str]] = []
     fake(monkeypatch, commands.append)
-    compile_all([unit()], FAKE)
+    ask([unit()], FAKE)
     (path,) = cache.glob(f"*{suffix}")
     damage(path)
-    assert compile_all([unit()], FAKE) == ["// made"]
+    assert ask([unit()], FAKE) == ["// made"]
     assert len(commands) == 2
 
 
@@ -309,7 +324,7 @@ def test_an_old_list_does_not_vouch_for_a_new_text(
 ) -> None:
     """A header is changed, the compile stops halfway, and the header is changed back."""
     fake(monkeypatch, quiet)
-    compile_all([unit()], FAKE)
+    ask([unit()], FAKE)
     (manifest,) = cache.glob("*.json")
     before = manifest.read_bytes()
     manifest.write_bytes(before.replace(b'"', b'"/absent', 1))
@@ -319,7 +334,7 @@ def test_an_old_list_does_not_vouch_for_a_new_text(
 
     monkeypatch.setattr(deps, "record", stop)
     with pytest.raises(KeyboardInterrupt):
-        compile_all([unit()], FAKE)
+        ask([unit()], FAKE)
     assert not manifest.exists()
 
 
@@ -346,14 +361,14 @@ def test_a_message_begins_with_the_first_error_and_says_what_is_left_out(
         raise ProcessError(command, 2, stderr)
 
     fake(monkeypatch, fail)
-    (refused,) = compile_all([unit()], FAKE)
+    (refused,) = ask([unit()], FAKE)
     assert isinstance(refused, RefusedError)
     assert refused.stderr == shown
 
 
 def test_a_compiler_that_is_missing_is_told_for_each_unit(cache: Path) -> None:
     nowhere = Toolchain(Path("/absent/nvcc"), "13.2.51", ("sm90",))
-    results = compile_all([unit(), unit(arch="sm75")], nowhere)
+    results = ask([unit(), unit(arch="sm75")], nowhere)
     assert [str(error) for error in results] == [f"/absent/nvcc is missing\n  {REMEDY}"] * 2
     assert isinstance(results[0], MissingToolError)
 
@@ -364,7 +379,7 @@ def test_a_cache_that_cannot_be_written_is_named(
     (tmp_path / "file").touch()
     monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "file"))
     monkeypatch.setattr(compiling, "run", forbidden)
-    (error,) = compile_all([unit()], FAKE)
+    (error,) = ask([unit()], FAKE)
     assert isinstance(error, InputError)
     assert str(error) == (
         f"cannot write {tmp_path}/file/probe: Not a directory\n"
@@ -377,7 +392,7 @@ def test_a_full_disk_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> No
         raise OSError(28, "No space left on device")
 
     fake(monkeypatch, fill)
-    (error,) = compile_all([unit()], FAKE)
+    (error,) = ask([unit()], FAKE)
     assert str(error) == (
         f"cannot write {cache.parent}: No space left on device\n"
         "  Set POLICYGEN_CACHE to a folder that can be written."
@@ -385,7 +400,7 @@ def test_a_full_disk_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_nothing_asked_is_nothing_compiled(cache: Path) -> None:
-    assert compile_all([], FAKE) == []
+    assert ask([], FAKE) == []
     assert not cache.exists()
 
 
@@ -410,7 +425,7 @@ def test_an_interrupt_leaves_no_thread_and_starts_no_more(
 
     units = [unit(text=str(number)) for number in range(200)]
     with pytest.raises(interrupt):
-        compile_all(units, FAKE, progress=stop)
+        ask(units, FAKE, progress=stop)
     assert len(commands) <= 2 * (os.cpu_count() or 1) + 2
     left = [thread for thread in set(threading.enumerate()) - before if thread.is_alive()]
     assert [thread.name for thread in left if "ThreadPool" in thread.name] == []
@@ -425,7 +440,7 @@ def test_an_error_that_is_no_refusal_is_not_hidden(
 
     fake(monkeypatch, break_down)
     with pytest.raises(ZeroDivisionError):
-        compile_all([unit()], FAKE)
+        ask([unit()], FAKE)
 
 
 def test_a_refusal_is_an_expected_failure() -> None:
