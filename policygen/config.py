@@ -26,6 +26,8 @@ class Settings(Record):
 
     cub: str | None = None
     """A tree, relative to the file's folder, or a fetched version."""
+    bindings: str | None = None
+    """A folder with bindings of one's own, relative to the file's folder."""
     choose: Rules = Rules()
     """When a variant is worth writing into a header."""
 

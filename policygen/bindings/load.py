@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from policygen.config import load_toml
+from policygen.config import find_config, load_toml
 from policygen.errors import InputError
 from policygen.model.bindings import (
     AxisType,
@@ -78,9 +78,29 @@ def types() -> Types:
 
 @cache
 def bindings() -> tuple[Binding, ...]:
-    """Every algorithm that is bound, by name."""
-    paths = sorted(_folder().glob("*.toml"))
-    return tuple(_load(path, Binding) for path in paths if path.name != "types.toml")
+    """Every algorithm that is bound, by name; those of one's own come last."""
+    paths = [path for path in sorted(_folder().glob("*.toml")) if path.name != "types.toml"]
+    found: dict[str, Path] = {}
+    made = []
+    for path in (*paths, *_own()):
+        binding = _load(path, Binding)
+        for name in (binding.algorithm, *(one.name for one in binding.benchmarks)):
+            # Versions of a benchmark stand in one file.
+            if (other := found.setdefault(name, path)) != path:
+                raise InputError(f"{path}: {name} is bound already", f"by {other}; rename it")
+        made.append(binding)
+    return tuple(made)
+
+
+def _own() -> list[Path]:
+    """The files of the folder that the project's settings name."""
+    config = find_config(Path.cwd())
+    if config is None or config.settings.bindings is None:
+        return []
+    folder = config.path.parent / config.settings.bindings
+    if not folder.is_dir():
+        raise InputError(f"{config.path}: bindings: there is no folder {folder}")
+    return sorted(folder.glob("*.toml"))
 
 
 def _folder() -> Path:

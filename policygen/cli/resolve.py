@@ -101,8 +101,7 @@ class Question:
         from policygen.proof.sites import places, remarks
         from policygen.proof.toolchain import find_toolchain
 
-        names = frozenset(found.paths) if self.headers else frozenset()
-        asked = places(found.cub, found.headers, self.pattern, self.axes, names)
+        asked = places(found.cub, found.headers, self.pattern, self.axes, frozenset(found.paths))
         meant = {place.site.header for place in asked}
         fitting = [header for header in found.headers if header.name in meant]
         archs = chosen_archs(self.archs, fitting) or chosen_archs(self.archs, found.headers)
@@ -120,7 +119,7 @@ class Question:
             toolchain=f"nvcc {toolchain.version}",
             archs=archs,
             rows=told.rows,
-            remarks=remarks(found.cub),
+            remarks=remarks(found.cub, frozenset() if self.headers else frozenset(found.paths)),
             unresolved=told.unresolved,
             problems=tuple(Problem.of(error) for error in found.errors),
         )

@@ -32,7 +32,7 @@ def places(
     axes: Mapping[str, frozenset[str]],
     header_names: frozenset[str] = frozenset(),
 ) -> tuple[Place, ...]:
-    """Every site with benchmarks that match, or all of some headers; nothing left is an error."""
+    """Every site of these headers with benchmarks that match; nothing left is an error."""
     found = []
     for algorithm in bound(cub.version):
         for site in sites_of(algorithm, cub.dialect):
@@ -155,7 +155,8 @@ def nothing_bound(
     benchmarks = [b for algorithm in bound(version) for b in algorithm.benchmarks]
     asked = [f"-R {pattern.pattern!r}"] if pattern.pattern else []
     asked += [f"-a '{axis}=[{','.join(sorted(wanted))}]'" for axis, wanted in axes.items()]
-    asked += sorted(header_names)
+    if not _bound_headers(version) <= header_names:
+        asked += sorted(header_names)
     named = [b for b in benchmarks if pattern.match(b.name)]
     known = sorted({axis for b in named for axis in b.axes})
     unknown = sorted({axis.partition("{")[0] for axis in axes} - set(known))
@@ -171,12 +172,19 @@ def nothing_bound(
     return InputError(f"nothing is bound that matches {' '.join(asked)}{reason}", "\n  ".join(rows))
 
 
-def remarks(cub: Cub) -> tuple[str, ...]:
-    """What a user should know of the bindings that are used for a tree."""
-    compiled = types().compiled
-    if any(cub.version == known or cub.version.startswith(f"{known}.") for known in compiled):
-        return ()
-    return (
-        f"CUB {cub.version} is none of the versions that the bindings were compiled with "
-        f"({', '.join(compiled)}); those of the nearest version are used",
-    )
+def remarks(cub: Cub, header_names: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """What a user should know of the bindings that are used for a tree; its headers, if all."""
+    compiled, found = types().compiled, []
+    if not any(cub.version == known or cub.version.startswith(f"{known}.") for known in compiled):
+        found.append(
+            f"CUB {cub.version} is none of the versions that the bindings were compiled with "
+            f"({', '.join(compiled)}); those of the nearest version are used"
+        )
+    known = _bound_headers(cub.version)
+    if header_names and (lost := known - header_names):
+        found.append(f"{len(lost)} of {len(known)} headers that are bound are not in this tree")
+    return tuple(found)
+
+
+def _bound_headers(version: str) -> frozenset[str]:
+    return frozenset(site.header for algorithm in bound(version) for site in algorithm.sites)

@@ -1,0 +1,61 @@
+"""Policy headers of one's own kernels: a tree, a binding, results, and a change with its proof."""
+
+import shutil
+
+import pytest
+
+from fixtures.databases.every import GPUS, benchmark_database
+from policygen.bindings import load
+from policygen.resources import folder
+from tests.cli.tuned import run
+
+FIXTURES = folder("schemas").parent / "fixtures"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The documentation's example; bindings are read once a process, and the tests share one."""
+    made = shutil.copytree(FIXTURES / "own_kernels", tmp_path / "own")
+    monkeypatch.chdir(made)
+    load.bindings.cache_clear()
+    yield made
+    load.bindings.cache_clear()
+
+
+@pytest.mark.nvcc
+def test_results_are_written_into_the_own_header(project, capsys):
+    won = {("I8",): None, ("I16",): "ipt_12.tpb_192", ("F32",): "ipt_20.tpb_256"}
+    data = project / "run.db"
+    benchmark_database(data, "mine.blend", "3.0.1", GPUS["sm90"], won)
+    status, out, err = run(capsys, "apply", "-q", "--db", data, "--arch", "sm90", "--diff")
+    assert status == 0, err
+    assert "-  static constexpr int items   = 8;\n" in out
+    assert "+struct sm90_tuning<PixelT, 2>\n" in out
+    assert run(capsys, "apply", "-q", "--db", data, "--arch", "sm90")[0] == 0
+    status, out, _ = run(capsys, "resolve", "-q", "--arch", "sm90")
+    assert status == 0
+    assert [row.strip() for row in out.splitlines() if "threads=" in row] == [
+        "threads=256  items=16",
+        "threads=192  items=12",
+        "threads=256  items=20",
+    ]
+    assert run(capsys, "verify-effect", "-q")[0] == 0
+    status, out, err = run(capsys, "review", "-q")
+    assert status == 0, err
+    assert "mine.blend" in out
+
+
+def test_what_is_bound_already_is_told_with_both_places(project, capsys):
+    own = project / "bindings/blend.toml"
+    own.write_text(own.read_text().replace('"blend"', '"scan"', 1))
+    status, _, err = run(capsys, "resolve", "-q")
+    assert status == 2
+    assert "bindings/blend.toml: scan is bound already" in err
+    assert "schemas/bindings/scan.toml; rename it" in err
+
+
+def test_a_folder_that_is_not_there_is_told(project, capsys):
+    (project / "policygen.toml").write_text('cub = "include"\nbindings = "none"\n')
+    status, _, err = run(capsys, "resolve", "-q")
+    assert status == 2
+    assert err.startswith(f"policygen: error: {project}/policygen.toml: bindings: there is no fol")
