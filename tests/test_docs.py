@@ -8,11 +8,10 @@ import shlex
 import shutil
 from pathlib import Path
 
-import click
 import pytest
 
 from fixtures.databases.demo import demo_database
-from policygen.cli.main import commands, main
+from policygen.cli.main import main
 from policygen.tree import open_tree, tuning_headers
 from tests.cli.test_db import nvbench
 from tests.probing import changed_tree
@@ -117,20 +116,3 @@ def test_links_between_pages_lead_somewhere():
     for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
-
-
-def workflow_commands():
-    text = (ROOT / "docs/examples/tuning-review.yml").read_text("utf-8")
-    return re.findall(r"(?:run: |^ +)policygen (.*?)(?: > .*| \|\| true)?$", text, re.M)
-
-
-def test_the_workflow_uses_options_that_there_are():
-    found = workflow_commands()
-    assert len(found) == 6
-    for line in found:
-        words = shlex.split(re.sub(r"\$\{\{.*?\}\}", "REV", line))
-        command = commands
-        while isinstance(command, click.Group):
-            command = command.commands[words.pop(0)]
-        # An option that is unknown, or lacks its value, raises.
-        command.make_context("policygen", words, resilient_parsing=False)

@@ -206,7 +206,7 @@ def _evidence(
     from policygen.cli.inputs import open_inputs
     from policygen.model.results import Rules
     from policygen.model.review import Evidence
-    from policygen.planning.measured import measurements
+    from policygen.planning.measured import measurements, others
     from policygen.results.evidence import evidence
     from policygen.results.top import rank
 
@@ -239,6 +239,7 @@ def _evidence(
                 ctk=one.scored.ctk,
                 cccl=one.scored.cccl,
                 databases=given.named(one.scored).databases,
+                rejected=others(one, proof[0].variant),
             )
             for one, proof in zip(measured, proofs, strict=True)
             if proof is not None

@@ -10,7 +10,7 @@ from policygen.model.lint import Finding
 from policygen.model.plan import Action
 from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
-from policygen.model.results import PointRatio, RunKey, ScoredVariant
+from policygen.model.results import PointRatio, RejectedVariant, RunKey, ScoredVariant
 from policygen.model.sass import VerifySass
 from policygen.model.tuning import Value
 from policygen.model.workload import Point, in_words, point_of
@@ -27,6 +27,8 @@ class Evidence(RunKey):
     runtime: tuple[PointRatio, ...]
     """By runtime workload: base's time over the variant's."""
     databases: tuple[str, ...]
+    rejected: tuple[RejectedVariant, ...] = ()
+    """The best of the other variants, each with the reason."""
 
     @property
     def point(self) -> Point:

@@ -9,7 +9,7 @@ from policygen.bindings.recorded import Recorded, benchmark_of, recorded, today
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Action, Target
-from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
+from policygen.model.results import Choice, RejectedVariant, ScoredVariant, ScoredWorkload
 from policygen.model.tuning import Value
 from policygen.model.workload import Point, in_words, point_of
 
@@ -89,6 +89,16 @@ def measurements(
             refused.append((one, measurement.rejected(reason)))
     order = {id(one): position for position, one in enumerate(scored)}
     return sorted(found.values(), key=lambda m: order[id(m.scored)]), refused
+
+
+def others(measurement: Measurement, written: str) -> tuple[RejectedVariant, ...]:
+    """The best variants besides the one that was written, and why it is none of them."""
+    found = [one for one in measurement.choice.rejected if one.variant != written]
+    best = measurement.chosen
+    if best is not None and best.variant != written:
+        reason = "best for this workload alone"
+        found.insert(0, RejectedVariant(variant=best.variant, score=best.score, reason=reason))
+    return tuple(found)
 
 
 def rejected(scored: ScoredWorkload, reason: str) -> Action:

@@ -123,6 +123,8 @@ def _title(document: Review) -> str:
 
 def _cards(document: Review) -> list[tuple[str, str, list[str], bool]]:
     """What changed, why, is it proven, what could get worse: a title, words, rows, if it is bad."""
+    if not document.entries and not document.others and not document.failures:
+        return [("What changed", "nothing", ["no workload gets other values"], False)]
     return [
         ("What changed", *_what(document), False),
         ("Why", *_why(document), False),
@@ -295,6 +297,7 @@ def _evidence(one: Evidence) -> dict[str, Any]:
         "gpu": one.gpu,
         "versions": f"CUDA {one.ctk}, CCCL {one.cccl}",
         "databases": ", ".join(one.databases),
+        "rejected": [f"{v.variant} {v.score:.3f}: {v.reason}" for v in one.rejected],
     }
 
 
