@@ -28,18 +28,17 @@ class Tree:
     errors: tuple[SourceError, ...]
 
     def marked(self, dialect: "Dialect") -> "Mapping[str, Marked]":
-        """Marked copies of the headers whose families are bound."""
+        """Marked copies of the headers that hold entries in a dialect."""
         from policygen.bindings.load import bound
         from policygen.proof.sites import marked_members
         from policygen.source.files import read_bytes
-        from policygen.source.marks import mark_header
+        from policygen.source.marks import mark_header, mark_returns
 
+        data = {header.name: read_bytes(self.paths[header.name]) for header in self.headers}
+        if dialect == "selectors":
+            return {h.name: mark_returns(h, data[h.name]) for h in self.headers if h.selectors}
         members = marked_members(bound(self.cub.version), dialect)
-        return {
-            header.name: mark_header(header, read_bytes(self.paths[header.name]), members)
-            for header in self.headers
-            if header.families
-        }
+        return {h.name: mark_header(h, data[h.name], members) for h in self.headers if h.families}
 
 
 def read_tree(cub: "Cub", names: Sequence[str] = ()) -> Tree:
@@ -77,6 +76,12 @@ def chosen_archs(texts: Sequence[str], headers: "Sequence[TuningHeader]") -> tup
     from policygen.model.arch import arch_number
 
     known = {family.arch for header in headers for family in header.families}
+    known |= {
+        family.arch
+        for header in headers
+        for family in header.selectors
+        if any(entry.specific and entry.members for entry in family.entries)
+    }
     archs = parse_archs(texts) or known
     return tuple(sorted(archs, key=arch_number))
 

@@ -109,7 +109,7 @@ class Question:
         told = resolve(
             found.cub,
             asked,
-            found.marked("specializations"),
+            found.marked(found.cub.dialect),
             archs,
             toolchain,
             progress=compile_progress(quiet=self.quiet),

@@ -43,10 +43,17 @@ def scan(
 
     HEADER is an algorithm (scan), a header's name (tuning_scan.cuh) or a file; with one, or with
     -v, the entries are listed too. -R matches algorithms and qualified family names; -a takes
-    template parameters as axes: -a 'KeySize=[1,2]'.
+    template parameters as axes, and what guarded returns ask for: -a 'KeySize=[1,2]',
+    -a 'key_size=1'.
     """
     document, errors = read_scan(
-        headers, cub=cub, regex=regex, axes=axes, archs=archs, cached=not no_cache
+        headers,
+        cub=cub,
+        regex=regex,
+        axes=axes,
+        archs=archs,
+        cached=not no_cache,
+        selectors=True,
     )
     if as_json:
         sys.stdout.write(document.to_json() + "\n")
@@ -67,6 +74,7 @@ def read_scan(
     axes: tuple[str, ...] = (),
     archs: tuple[str, ...] = (),
     cached: bool = True,
+    selectors: bool = False,
 ) -> "tuple[Scan, tuple[SourceError, ...]]":
     """The scan of a tree, or of some of its headers, and what could not be read."""
     from policygen.model.base import Problem
@@ -77,7 +85,7 @@ def read_scan(
     pattern, args, wanted = parse_regex(regex), parse_axes(axes), parse_archs(archs)
     found, paths = _tree_and_headers(headers, cub)
     scanned = scan_headers(paths, cached=cached)
-    families = select_families(scanned.headers, pattern, wanted, args)
+    families = select_families(scanned.headers, pattern, wanted, args, selectors=selectors)
     if not families and not scanned.errors and (regex or axes or archs):
         raise _nothing_left(regex, axes, archs, scanned.headers)
     chains = tuple(c for h in scanned.headers for c in h.chains if matches(pattern, c))

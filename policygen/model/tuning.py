@@ -19,6 +19,12 @@ def spell(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def conjunction(facts: tuple[str, ...]) -> str:
+    """What a branch asks for as one condition."""
+    told = (f"({f})" if "||" in f and not f.startswith("(") else f for f in facts)
+    return " && ".join(told) or "otherwise"
+
+
 EntryKind = Literal["primary", "explicit", "partial", "branch"]
 
 
@@ -68,6 +74,7 @@ class Entry(Record):
 
     kind: EntryKind
     args: tuple[str, ...]
+    """Of a branch: what must hold, in the order of the source; an earlier return comes first."""
     values: dict[str, Value]
     inherits: str | None
     guard: str | None
@@ -101,6 +108,11 @@ class Entry(Record):
         return {match[1]: text for match, text in found if match}
 
     @property
+    def specific(self) -> bool:
+        """Whether a branch asks for more than a compute capability; others are entries anyway."""
+        return self.kind != "branch" or any(not fact.startswith("cc ") for fact in self.args)
+
+    @property
     def slots(self) -> tuple[str | None, ...]:
         """Its arguments, none for its own parameters: what a key must have to be its."""
         own = self.own_parameters
@@ -108,7 +120,10 @@ class Entry(Record):
 
 
 class Family(Record):
-    """All entries of one `smNN_*` template in one namespace of one header."""
+    """All entries of one `smNN_*` template in one namespace of one header.
+
+    In the selector dialect: the guarded returns of one function for one architecture.
+    """
 
     name: str
     arch: Arch
@@ -167,6 +182,8 @@ class TuningHeader(Record):
     name: str
     families: tuple[Family, ...]
     chains: tuple[PolicyChain, ...]
+    selectors: tuple[Family, ...] = ()
+    """The guarded returns of the functions that choose a policy, a family for each architecture."""
     format_off: tuple[Span, ...] = ()
     """Regions between `// clang-format off` and `// clang-format on`."""
 

@@ -48,6 +48,14 @@ class Asked:
     families: tuple[BoundFamily, ...] = ()
     values: bool = True
     """Whether the values are asked for, or the entries alone."""
+    branches: bool = False
+    """Whether the returns of a policy selector are asked for."""
+
+    @property
+    def sections(self) -> "tuple[tuple[BoundFamily, ...] | None, ...]":
+        """What a section of each compile asks for."""
+        found = (None,) if self.values else ()
+        return (*found, self.families) if self.families or self.branches else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +139,8 @@ def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
     sections: dict[tuple[str, bool], list[Section]] = {}
     for each in asked:
         arch = toolchain.newest if each.site.dialect == "selectors" else oldest
-        if each.values:
-            sections.setdefault((arch, False), []).extend(_chunks(each, None))
-        if each.families:
-            sections.setdefault((arch, True), []).extend(_chunks(each, each.families))
+        for families in each.sections:
+            sections.setdefault((arch, families is not None), []).extend(_chunks(each, families))
     return [
         Batch(arch, tuple(lot)) for (arch, _), found in sections.items() for lot in _filled(found)
     ]

@@ -11,6 +11,7 @@ from policygen.model.cub import Cub
 from policygen.model.marks import Marked
 from policygen.model.resolve import DisabledEntry, EntryPlace, ResolvedRow, Status, Unresolved
 from policygen.model.tuning import Entry, Family, PolicyChain
+from policygen.proof.answers import value
 from policygen.proof.compile import Progress
 from policygen.proof.probe import Answered, Asked, Shown, Tree, ask, origin, shown, values
 from policygen.proof.sites import Place
@@ -45,7 +46,8 @@ def resolve(
                 place.site,
                 place.points,
                 tuple(archs),
-                place.families if place.site.header in marked else (),
+                place.families if _has_marks(place, cub, marked) else (),
+                branches=place.site.dialect == "selectors" and _has_marks(place, cub, marked),
             )
             for place in asked
         ],
@@ -71,6 +73,11 @@ def resolve(
     return Resolved(tuple(rows), tuple(refused.values()), told.errors)
 
 
+def _has_marks(place: Place, cub: Cub, marked: Mapping[str, Marked]) -> bool:
+    """Whether the entries of a site are marked: those of the tree's own dialect are."""
+    return place.site.dialect == cub.dialect and place.site.header in marked
+
+
 def _row(
     place: Place,
     point: Workload,
@@ -90,6 +97,9 @@ def _row(
     if place.site.dialect == "selectors":
         since, default = origin(row)
         since = since if place.tuned and not default else None
+        family, entry = _branch(told.of(point, arch, marked=True), marked)
+        if place.tuned and family is not None:
+            since = family.arch
     else:
         answer = told.of(point, arch, marked=True)
         if answer is not None and marked is not None:
@@ -112,6 +122,17 @@ def _row(
         passed=passed,
         disabled=disabled,
     )
+
+
+def _branch(
+    answer: tuple[str, ...] | None, marked: Marked | None
+) -> tuple[Family | None, Entry | None]:
+    """The guarded return that a policy comes from; what asks for `cc` alone is a default."""
+    number = marked.entry(value(answer[0])) if answer and marked else None
+    if number is None or marked is None:
+        return None, None
+    family, entry = marked.entries[number]
+    return (family, entry) if entry.specific else (None, None)
 
 
 def _disabled(

@@ -1,5 +1,6 @@
 """What a change of headers touches: its entries, and the workloads that get other values."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -103,12 +104,16 @@ def _reviewed(one: Touched, rows: Sequence[Differing], known: Found) -> Reviewed
 
 
 def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Family, Entry]]]:
+    seen: Counter[Key] = Counter()
     for header in headers:
-        for family in header.families:
+        for family in (*header.families, *header.selectors):
             for entry in family.entries:
                 if not entry.disabled:
                     place = (family.header, family.namespace, family.name)
-                    yield (*place, entry.slots, entry.guard), (family, entry)
+                    key = (*place, entry.slots, entry.guard)
+                    # A function may return under the same conditions several times.
+                    yield (*key, seen[key]), (family, entry)
+                    seen[key] += 1
 
 
 def _said(entry: Entry) -> Mapping[str, object]:

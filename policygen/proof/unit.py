@@ -51,6 +51,7 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
     return {
         "headers": sorted({section.site.header for section in sections}),
         "marks": sorted({f.mark for s in sections for f, _ in s.families or ()}),
+        "returns": any(s.families is not None and s.site.dialect == "selectors" for s in sections),
         "includes": sorted({name for section in sections for name in _includes(section, version)}),
         "ladder": LADDER,
         "sections": list(_sections(sections, version)),
@@ -89,6 +90,7 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "max_policy": site.max_policy,
             "policy": site.policy,
             "selector": site.dialect == "selectors",
+            "marked": section.families is not None,
             "untuned": site.untuned,
             "support": site.support,
             "setup": site.setup,
@@ -126,6 +128,9 @@ def _values(site: Site) -> list[str]:
 
 
 def _marks(site: Site, families: Sequence[BoundFamily]) -> list[str]:
+    if site.dialect == "selectors":
+        items = site.values.get(site.marked, "-1")
+        return [f"value<policygen_marks::of(selected, policy, {items})>"]
     return [f"value<{site.values[site.marked]}>", *(_family(*family) for family in families)]
 
 

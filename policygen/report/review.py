@@ -218,11 +218,10 @@ def _worse(document: Review) -> tuple[str, list[str]]:
 
 
 def _entry(one: ReviewedEntry) -> dict[str, Any]:
-    args = ", ".join(one.place.args)
     before, after = one.before or {}, one.after or {}
     return {
         "change": one.change,
-        "name": f"{one.place.family}<{args}>",
+        "name": one.place.name,
         "where": f"{one.place.header}:{one.place.line}",
         "algorithms": sorted({short(row.benchmark) for row in one.reached}),
         "types": sorted({value for row in one.reached for value in row.workload.values()}),

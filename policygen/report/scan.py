@@ -1,10 +1,10 @@
 """A scan on the terminal: a table of families, and the entries of each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from policygen.model.tuning import Entry, Family, PolicyChain, Scan, spell
+from policygen.model.tuning import Entry, Family, PolicyChain, Scan, conjunction, spell
 from policygen.report import console
 from policygen.report.console import fill, plural
 
@@ -31,14 +31,28 @@ def print_scan(scan: Scan, *, entries: bool, head: bool) -> None:
 
 
 def _summary(scan: Scan) -> str:
-    live = sum(len(family.specializations) for family in scan.families)
-    disabled = sum(entry.disabled for family in scan.families for entry in family.entries)
-    headers = len({family.header for family in scan.families})
-    return (
-        f"{plural(live, 'specialization')} in {plural(len(scan.families), 'family', 'families')}"
-        f" of {plural(headers, 'header')}; {disabled:,} disabled;"
-        f" {plural(len(scan.chains), 'policy chain')}"
+    selectors = [family for family in scan.families if is_selector(family)]
+    families = [family for family in scan.families if not is_selector(family)]
+    owners = plural(len(families), "family", "families")
+    told = (
+        f"{_counts(families, 'specialization', owners)}; {plural(len(scan.chains), 'policy chain')}"
     )
+    if selectors:
+        functions = {(one.header, one.namespace, one.name) for one in selectors}
+        told += f"\n{_counts(selectors, 'guarded return', plural(len(functions), 'function'))}"
+    return told
+
+
+def _counts(families: Sequence[Family], entry: str, owners: str) -> str:
+    live = sum(len(family.specializations) for family in families)
+    disabled = sum(entry.disabled for family in families for entry in family.entries)
+    headers = plural(len({family.header for family in families}), "header")
+    return f"{plural(live, entry)} in {owners} of {headers}; {disabled:,} disabled"
+
+
+def is_selector(family: Family) -> bool:
+    """Whether these are the guarded returns of a function."""
+    return any(entry.kind == "branch" for entry in family.entries)
 
 
 def _table(scan: Scan) -> "RenderableType":
@@ -66,6 +80,7 @@ def _row(family: Family) -> tuple[str, ...]:
         sum(entry.disabled for entry in family.entries),
     )
     name = f"{family.namespace}::{family.name}".removeprefix("cub::detail::")
+    name += f" {family.arch}" if is_selector(family) else ""
     return (f"  {name}", *(str(number or "·") for number in numbers))
 
 
@@ -111,6 +126,11 @@ def _family_lines(family: Family, width: int) -> "Iterator[Text]":
     parameters = [f"{p.label}," for p in family.parameters]
     if parameters:
         parameters[-1] = parameters[-1].removesuffix(",")
+    if is_selector(family):
+        yield Text(f"{family.header}: {family.namespace}::{family.name} for {family.arch}", "bold")
+        for entry in family.entries:
+            yield from _entry_lines(entry, width)
+        return
     title = [f"{family.header}: {family.namespace}::{family.name}<", *parameters]
     for row in fill(title, width, "", "    ", " "):
         yield Text(row.replace("< ", "<") + (">" if row.endswith(title[-1]) else ""), "bold")
@@ -148,4 +168,6 @@ def _words(texts: list[str]) -> list[str]:
 
 
 def _title(entry: Entry) -> str:
+    if entry.kind == "branch":
+        return conjunction(entry.args)
     return "primary template" if entry.kind == "primary" else f"<{', '.join(entry.args)}>"

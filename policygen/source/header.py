@@ -18,6 +18,7 @@ from policygen.source.entries import (
 from policygen.source.guards import Guards
 from policygen.source.members import is_numeric
 from policygen.source.policies import find_chains
+from policygen.source.selectors.branches import holds_selectors, read_selectors
 from policygen.source.text import Text
 
 # "struct sm90_tuning", "struct smXX_tuning", "struct sm_90"; not "struct small_buffer_policy"
@@ -36,10 +37,11 @@ def read_header(
     text.check()
     guards = Guards(text)
     check_brackets(text, guards)
-    if not holds_tunings(data):
-        return TuningHeader(name=name, families=(), chains=())
-    check_depth(text)
     source = Source(text, guards, Comments(text), format_off_regions(text))
+    selectors = read_selectors(source, name) if holds_selectors(data) else ()
+    if not holds_tunings(data):
+        return TuningHeader(name=name, families=(), chains=(), selectors=selectors)
+    check_depth(text)
     live, disabled = read_entries(source)
     facts = clang.parse(text, neighbours or clang.Neighbours({}), _uncomputed(live))
     _cross_check(text, live, facts)
@@ -51,6 +53,7 @@ def read_header(
         name=name,
         families=families,
         chains=find_chains(text, name, facts),
+        selectors=selectors,
         format_off=source.format_off,
     )
 

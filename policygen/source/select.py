@@ -16,12 +16,17 @@ def select_families(
     pattern: re.Pattern[str],
     archs: Set[str],
     args: Mapping[str, frozenset[str]],
+    *,
+    selectors: bool = False,
 ) -> tuple[Family, ...]:
-    """The families that match, with those entries that have the asked arguments."""
+    """The families that match, with those entries that have the asked arguments.
+
+    Of a branch those are facts that it asks for: `key_size == 1`.
+    """
     return tuple(
         family.model_copy(update={"entries": entries})
         for header in headers
-        for family in header.families
+        for family in (*header.families, *(header.selectors if selectors else ()))
         if (not archs or family.arch in archs)
         and matches(pattern, family)
         and (entries := tuple(e for e in family.entries if _has(family, e, args)))
@@ -42,6 +47,11 @@ def _has(family: Family, entry: Entry, args: Mapping[str, frozenset[str]]) -> bo
     """Whether an entry's arguments are the asked ones; a primary template has none to ask."""
     if not args:
         return True
+    if entry.kind == "branch":
+        return all(
+            any(f"{name} == {value}" in entry.args for value in values)
+            for name, values in args.items()
+        )
     names = [p.label for p in family.parameters]
     if len(names) != len(entry.args):
         # A disabled entry may have the argument list of an older family.

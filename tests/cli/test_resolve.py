@@ -118,7 +118,7 @@ def test_json_is_one_document_that_the_schema_knows(capsys):
 def test_without_an_arch_those_that_the_tree_has_tunings_for_are_asked(capsys):
     arguments = ("three_way_partition", "-a", "T=I8", "--json", "-q")
     _, out, _ = run(capsys, *arguments, cub=root("3.6.0"))
-    assert json.loads(out)["archs"] == ["sm80", "sm90", "sm100"]
+    assert json.loads(out)["archs"] == ["sm80", "sm90", "sm100", "sm107"]
 
 
 def test_a_regex_narrows_the_benchmarks(capsys):

@@ -115,10 +115,20 @@ def test_a_branch_for_architectures_between_others_is_seen(capsys, tmp_path):
     )
     tree = changed_tree(tmp_path, "3.6.0", {SCAN: data})
     found = document(capsys, "--cub", tree, "--base", root("3.6.0"))
-    assert {(row["arch"], *row["changed"]) for row in found["others"]} == {
+    (one,) = found["entries"]
+    assert (one["change"], one["arch"]) == ("changed", "sm107")
+    assert one["place"]["family"] == "policy_selector::get_lookahead_policy"
+    assert one["place"]["args"][-1] == "input_value_size == 8"
+    values = [one[side]["lookahead_items_per_thread"] for side in ("before", "after")]
+    assert values == [7, 6]
+    assert {(row["arch"], *row["changed"]) for row in one["reached"]} == {
         ("sm107", "lookahead_items_per_thread")
     }
-    assert "cub.bench.scan.exclusive.sum" in {row["benchmark"] for row in found["others"]}
+    assert "cub.bench.scan.exclusive.sum" in {row["benchmark"] for row in one["reached"]}
+    assert found["others"] == []
+    status, out, _ = review(capsys, "--cub", tree, "--base", root("3.6.0"))
+    assert status == 0
+    assert "7 → **6**" in out
 
 
 def test_what_must_not_be_merged_gives_exit_status_1(capsys, tmp_path):

@@ -177,7 +177,7 @@ def _ask(version):
         if points:
             asked.append(replace(place, points=points))
     found = resolve(
-        tree.cub, asked, tree.marked("specializations"), ARCHS[version], find_toolchain()
+        tree.cub, asked, tree.marked(tree.cub.dialect), ARCHS[version], find_toolchain()
     )
     assert (found.errors, found.unresolved) == ((), ())
     return found.rows
@@ -314,19 +314,20 @@ def test_a_status_says_for_which_arch_the_values_were_tuned(
 
 
 @pytest.mark.parametrize(
-    ("name", "workload", "arch", "status", "since"),
+    ("name", "workload", "arch", "status", "since", "family"),
     [
-        ("reduce.sum", {"T": "F32", "OffsetT": "I32"}, "sm90", "default", None),
-        ("reduce.sum", {"T": "F32", "OffsetT": "I32"}, "sm100", "tuned", "sm100"),
-        ("partition.three_way", {"T": "I16"}, "sm100", "inherited", "sm90"),
-        ("scan.exclusive.sum", {"T": "I8"}, "sm90", "tuned", "sm90"),
+        ("reduce.sum", {"T": "F32", "OffsetT": "I32"}, "sm90", "default", None, None),
+        ("reduce.sum", {"T": "F32", "OffsetT": "I32"}, "sm100", "tuned", "sm100", "get_sm100_tuning"),  # noqa: E501
+        ("partition.three_way", {"T": "I16"}, "sm100", "inherited", "sm90", "get_lookback_policy"),
+        ("scan.exclusive.sum", {"T": "I8"}, "sm90", "tuned", "sm90", "operator()"),
     ],
-)
-def test_in_the_selector_dialect_the_status_comes_without_an_entry(
-    resolved, name, workload, arch, status, since
+)  # fmt: skip
+def test_in_the_selector_dialect_the_entry_is_a_guarded_return(
+    resolved, name, workload, arch, status, since, family
 ):
     row = one(resolved("3.6.0"), name, workload, arch)
-    assert (row.status, row.since, row.entry) == (status, since, None)
+    assert (row.status, row.since) == (status, since)
+    assert (row.entry and row.entry.family.removeprefix("policy_selector::")) == family
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Policy selectors: functions that return a policy under conditions."""

@@ -1,0 +1,43 @@
+"""Marks in the functions of policy selectors: which return a policy comes from.
+
+A policy that is returned gets one more member, which tells the return; all else, also what other
+code computes from its values, stays as it is. What is only a pair of counts, from which a policy
+is made elsewhere, carries the mark in place of its count of items, as an entry of a family does.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from policygen.model.base import Span
+from policygen.model.marks import mark
+from policygen.model.tuning import Entry
+from policygen.source.selectors.functions import find_functions, find_structs
+from policygen.source.text import Text
+
+Edit = tuple[Span, str]
+COUNT = "items"
+"""The member of a struct that only carries counts."""
+
+
+def is_marked(entry: Entry) -> bool:
+    """Whether a return has values of its own."""
+    return not entry.disabled and bool(entry.members)
+
+
+def mark_selectors(data: bytes, entries: Sequence[Entry]) -> Iterator[Edit]:
+    """The edits; the number of a return is its place among them."""
+    if not entries:
+        return
+    code = Text("", data).code
+    structs = find_structs(code)
+    functions = list(find_functions(code, structs))
+    for name in sorted({function.returns for function in functions}):
+        struct = structs[name]
+        if COUNT not in struct.fields:
+            yield Span(struct.body.end, struct.body.end), "int policygen_entry = -1;"
+    for number, entry in enumerate(entries):
+        value = entry.body_span
+        assert value is not None, "it has members"
+        around = next(f for f in functions if f.body.start <= value.start < f.body.end)
+        kind = around.returns if code[value.start : value.start + 1] == b"{" else ""
+        yield Span(value.start, value.start), f"::policygen_marks::marked({kind}"
+        yield Span(value.end, value.end), f", {mark(number)})"
