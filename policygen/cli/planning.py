@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from policygen.cli.asking import Tree
     from policygen.cli.inputs import Inputs
-    from policygen.model.cub import Cub
+    from policygen.model.cub import Cub, Dialect
     from policygen.model.effect import Effect
     from policygen.model.marks import Marked
     from policygen.model.plan import Options, Plan
@@ -73,7 +73,7 @@ def compiler_for(
     from policygen.proof.oracle import Compiler
     from policygen.proof.sites import marked_members, with_new_families
     from policygen.proof.toolchain import find_toolchain
-    from policygen.source.marks import mark_header
+    from policygen.source.marks import mark_header, mark_returns
     from policygen.source.scan import read_changed
 
     members = marked_members(bound(found.cub.version), "specializations")
@@ -83,6 +83,8 @@ def compiler_for(
     def marked(name: str, content: bytes) -> "Marked":
         same = content == data[name]
         header = headers[name] if same else read_changed(found.paths[name], content)
+        if found.cub.dialect == "selectors":
+            return mark_returns(header, content)
         return mark_header(header, content, with_new_families(members, header))
 
     def mark(wanted: Mapping[str, bytes]) -> "dict[str, Marked]":
@@ -193,6 +195,8 @@ def plan_for(
         for action in plan.actions
     )
     remarks += _served(plan, compiler)
+    if plan.cub.dialect == "selectors" and plan.files:
+        remarks.append("the struct families of the older dispatchers are left as they are")
     if not prove and plan.edits:
         remarks.append("what the change does, and what later architectures inherit, was not asked")
     return Work(
@@ -212,20 +216,37 @@ def _served(plan: "Plan", compiler: "Compiler") -> list[str]:
     written = {(a.target.header, a.target.namespace) for a in plan.actions if a.target and a.after}
     found: dict[tuple[str, str], list[str]] = {}
     for file in plan.files if not plan.policies else ():
-        for chain in compiler.headers[file.path].chains:
-            numbers = [arch_number(policy.arch) for policy in chain.policies]
-            if target not in numbers or (file.path, chain.namespace) not in written:
+        for namespace, names in _policies(compiler.headers[file.path], plan.cub.dialect):
+            if target not in names or (file.path, namespace) not in written:
                 continue
-            end = min((n for n in numbers if n > target), default=1 << 16)
+            end = min((n for n in names if n > target), default=1 << 16)
             later = [a for a in archs() if target < arch_number(a) < end]
             if later:
-                policy = next(p.name for p in chain.policies if arch_number(p.arch) == target)
-                found.setdefault((policy, ", ".join(later)), []).append(file.path)
+                found.setdefault((names[target], ", ".join(later)), []).append(file.path)
     return [
         f"{policy} serves {later}, too ({', '.join(dict.fromkeys(headers))}): they get what is"
         " written"
         for (policy, later), headers in found.items()
     ]
+
+
+def _policies(header: "TuningHeader", dialect: "Dialect") -> "Iterator[tuple[str, dict[int, str]]]":
+    """What decides in each namespace, by the number of the architecture that it begins at."""
+    from policygen.model.arch import arch_number
+
+    if dialect == "specializations":
+        for chain in header.chains:
+            yield chain.namespace, {arch_number(p.arch): p.name for p in chain.policies}
+        return
+    for namespace in dict.fromkeys(family.namespace for family in header.selectors):
+        yield (
+            namespace,
+            {
+                arch_number(family.arch): f"what is returned for {family.arch}"
+                for family in header.selectors
+                if family.namespace == namespace
+            },
+        )
 
 
 def _headers(top: "DbTop", version: str) -> "tuple[str, ...]":

@@ -171,6 +171,8 @@ class Site(Versioned):
     """Where the policy names an `algorithm`: which values that one alone uses."""
     delay: tuple[str, str, str] | None = None
     """In the selector dialect: the algorithm, the delay and the write latency of a delay policy."""
+    arguments: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """In the selector dialect: value → what functions that make a policy call it."""
     untuned: str | None = None
     """In the selector dialect: a selector of the same sizes that no tuning was made for."""
     marked: str = "items"

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from policygen.model.arch import Arch
 from policygen.model.base import Document, Problem, Record
 from policygen.model.cub import Cub
-from policygen.model.tuning import Entry, Family, Value, conjunction
+from policygen.model.tuning import Entry, Family, Value, entry_name
 
 Status = Literal["tuned", "inherited", "default"]
 
@@ -21,10 +21,8 @@ class EntryPlace(Record):
 
     @property
     def name(self) -> str:
-        """`sm90_tuning<float, …>`, or a function with what its return asks for."""
-        if self.family.startswith("sm"):
-            return f"{self.family}<{', '.join(self.args)}>"
-        return f"{self.family}: {conjunction(self.args)}"
+        """In words."""
+        return entry_name(self.family, self.args)
 
     @classmethod
     def of(cls, family: Family, entry: Entry, **more: Any) -> Self:

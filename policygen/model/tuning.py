@@ -25,6 +25,13 @@ def conjunction(facts: tuple[str, ...]) -> str:
     return " && ".join(told) or "otherwise"
 
 
+def entry_name(family: str, args: tuple[str, ...]) -> str:
+    """`sm90_tuning<float, …>`, or a function with what its return asks for."""
+    if family.startswith("sm"):
+        return f"{family}<{', '.join(args)}>"
+    return f"{family}: {conjunction(args)}"
+
+
 EntryKind = Literal["primary", "explicit", "partial", "branch"]
 
 

@@ -1,7 +1,7 @@
 """Measured workloads with what the compiler tells of them, grouped by the entry that decides."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from policygen.bindings.expected import expected_values
@@ -26,6 +26,8 @@ class Destination:
     """In the header; for a new architecture the one that it is made after."""
     name: str
     """`sm120_tuning`."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """In the selector dialect: value → what the return calls it."""
 
     @property
     def is_new(self) -> bool:

@@ -7,7 +7,7 @@ from policygen.bindings.load import Bound, bound
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Site
-from policygen.model.cub import Cub
+from policygen.model.cub import Cub, Dialect
 from policygen.model.tuning import TuningHeader
 from policygen.planning.cases import Destination
 
@@ -31,11 +31,13 @@ def destination(
     return Destination(site, binding, family, f"{arch}{family.name.removeprefix(family.arch)}")
 
 
-def site_of(benchmark: BenchmarkBinding, version: str) -> tuple[Bound, Site]:
-    """Where CUB decides a benchmark's workloads, in the specialization dialect."""
+def site_of(
+    benchmark: BenchmarkBinding, version: str, dialect: Dialect = "specializations"
+) -> tuple[Bound, Site]:
+    """Where CUB decides a benchmark's workloads, in a dialect."""
     for algorithm in bound(version):
         if benchmark in algorithm.benchmarks:
-            site = algorithm.site(benchmark.site, "specializations")
+            site = algorithm.site(benchmark.site, dialect)
             if site is not None:
                 return algorithm, site
     raise InputError(f"{benchmark.name} has no family of tunings in CUB {version}")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policygen.model.base import Span
 from policygen.model.edit import Edit
@@ -39,7 +39,11 @@ def header_edits(
         if to.is_new:
             new.setdefault(to.family.namespace, []).append(write)
         elif write.entry is not None:
-            found.edits += writer.update(to.family, write.entry, write.content, write.reason)
+            content = write.content
+            if to.fields:
+                values = {to.fields[name]: value for name, value in content.values.items()}
+                content = replace(content, values=values)
+            found.edits += writer.update(to.family, write.entry, content, write.reason)
         else:
             at, text = writer.insertion(to.family, _new_entry(write))
             added.setdefault(at, []).append((text, write.reason))

@@ -13,6 +13,7 @@ from policygen.model.plan import Action, Options, Plan, PlannedEdit, PlannedFile
 from policygen.model.results import ScoredWorkload
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
+from policygen.planning.branches import branch_destination
 from policygen.planning.cases import Case, by_entry
 from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
 from policygen.planning.destination import destination, next_arch
@@ -55,14 +56,9 @@ class Planner:
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """The actions for all workloads, and the edits that they come to."""
         cub, options = self.sources.cub, self.options
-        if cub.dialect == "selectors":
-            raise InputError(
-                f"CUB {cub.version} chooses tunings by policy selectors, which cannot be"
-                " written yet",
-                "Trees up to 3.2 have specializations that CUB selects.",
-            )
         known, refused = measurements(scored, cub.version, options.arch, force=options.force)
-        cases, actions = self._cases(known)
+        selectors = cub.dialect == "selectors"
+        cases, actions = self._branches(known) if selectors else self._cases(known)
         outcome, draft, reached = self._effective(cases)
         return Plan(
             cub=cub,
@@ -102,6 +98,27 @@ class Planner:
                 cases.append(case)
             except InputError as error:
                 actions.append(one.rejected(in_line(error), before=case.told.values))
+        return cases, actions
+
+    def _branches(self, known: Sequence[Measurement]) -> tuple[list[Case], list[Action]]:
+        """The same in the selector dialect: the return that decides is where it is written."""
+        cub, arch = self.sources.cub, self.options.arch
+        found, cases, actions = [], [], []
+        for one in known:
+            if one.benchmark.writable:
+                found.append(one)
+            else:
+                actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
+        told = self.oracle.tell([one.point for one in found], arch)
+        for one in found:
+            if one.point not in told:
+                actions.append(one.rejected("the compiler refuses its header"))
+                continue
+            shown = told[one.point]
+            try:
+                cases.append(Case(shown, branch_destination(one, shown, cub, arch), one))
+            except InputError as error:
+                actions.append(one.rejected(in_line(error), before=shown.values))
         return cases, actions
 
     def _effective(self, cases: Sequence[Case]) -> tuple[Outcome, Draft, list[Reached]]:
@@ -180,9 +197,11 @@ class Planner:
                 continue
             change = changes.get(action.point)
             after = change.after if change else action.before or {}
-            if differs(after, action.after or {}):
+            if found := differs(after, action.after or {}):
                 why = self.oracle.why_not(draft.after, action.point, arch)
-                lost[action.point] = f"would be unreachable: {why}"
+                selectors = self.sources.cub.dialect == "selectors"
+                what = f"would have {found}" if selectors else "would be unreachable"
+                lost[action.point] = f"{what}: {why}"
         return lost
 
     def _harmed(
@@ -212,6 +231,11 @@ class Planner:
         shared = [c for c in compared.changes if c.arch == arch and c.point not in written]
         later = _later(compared, arch)
         kept = bool(later) and self.options.reach == "only"
+        if kept and self.sources.cub.dialect == "selectors":
+            change = later[0]
+            raise NotKeptError(
+                later, f"{change.name} on {change.arch} falls through to the same return"
+            )
         if kept:
             sources = self.sources
             pins = keep_later(later, sources.cub, sources.headers, arch, self.oracle)

@@ -16,10 +16,10 @@ from policygen.model.workload import Point, point_of
 from policygen.proof.causes import Seen, explain
 from policygen.proof.compile import Progress
 from policygen.proof.overlay import overlay
-from policygen.proof.probe import Answered, Asked, Tree, ask, shown, values
+from policygen.proof.probe import Answered, Asked, Tree, ask, returned, shown, values
 from policygen.proof.reach import describe
 from policygen.proof.resolve import used_families
-from policygen.proof.sites import Place, places, with_new
+from policygen.proof.sites import Place, places, scaled_families, with_new
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload
 
@@ -65,15 +65,22 @@ class Compiler:
         asked = self._asked(points)
         names = {place.site.header for place in asked}
         marked = self.mark({name: self.data[name] for name in sorted(names)})
-        questions = [Asked(p.site, p.points, (arch,), p.families) for p in asked]
+        questions = [self._keys(place, arch) for place in asked]
         told = self._ask(questions, self.includes(), marked)
         if told.errors:
             raise Problems(told.errors)
         return {
-            _point(point): _told(place, point, arch, told, marked[place.site.header])
-            for place in asked
-            for point in place.points
+            _point(point): _told(question, point, arch, told, marked[question.site.header])
+            for question in questions
+            for point in question.points
         }
+
+    def _keys(self, place: Place, arch: str) -> Asked:
+        """Where the keys of workloads lead, or which return decides them."""
+        if place.site.dialect == "selectors":
+            scaled = scaled_families(self.cub.version, place)
+            return Asked(place.site, place.points, (arch,), scaled, branches=True)
+        return Asked(place.site, place.points, (arch,), place.families)
 
     def compare(self, changed: Mapping[str, bytes]) -> Compared:
         """All workloads of these headers, before and after, on every arch that has a policy."""
@@ -113,6 +120,8 @@ class Compiler:
             return "no benchmark of the tree has this workload"
         place = asked[0]
         name = place.site.header
+        if place.site.dialect == "selectors":
+            return self._returned(place, changed, arch)
         key = (place.site.name, name, changed.get(name, self.data[name]), arch)
         if key not in self.sights:
             self.sights[key] = self._look(place, changed, arch)
@@ -122,6 +131,20 @@ class Compiler:
             return "the compiler takes other values"
         family, entry = sight.copy.entries[mine]
         return explain(sight.copy.header, family, entry, mine, sight.seen).reason
+
+    def _returned(self, place: Place, changed: Mapping[str, bytes], arch: str) -> str:
+        """Which return decides a workload after a change."""
+        name = place.site.header
+        copy = self.mark({name: changed.get(name, self.data[name])})[name]
+        question = self._keys(place, arch)
+        told = self._ask([question], self.includes(changed), {name: copy})
+        if told.errors:
+            raise Problems(told.errors)
+        (workload,) = place.points
+        found = _told(question, workload, arch, told, copy).shown
+        if found is None:
+            return "the compiler takes other values"
+        return f"the compiler takes what {name}:{found[1].line} ({found[0].name}) returns"
 
     def _look(self, place: Place, changed: Mapping[str, bytes], arch: str) -> "Sight":
         """Asks for all workloads of a site: what a policy wants shows in those that it takes."""
@@ -161,18 +184,22 @@ class Compiler:
         )
 
     def _question(self, place: Place, after: Mapping[str, Marked]) -> Asked:
-        """A site's workloads on each arch that has a policy of its own there, now or then.
+        """A site's workloads on each arch that has a policy of its own there, or returns.
 
         All others get what the next older one gets: nothing else tells them apart.
         """
         name = place.site.header
-        archs = {
-            policy.arch
-            for header in (self.headers[name], after[name].header)
-            for chain in header.chains
-            if chain.namespace == place.site.scope
-            for policy in chain.policies
-        }
+        headers = self.headers[name], after[name].header
+        if place.site.dialect == "selectors":
+            archs = {family.arch for header in headers for family in header.selectors}
+        else:
+            archs = {
+                policy.arch
+                for header in headers
+                for chain in header.chains
+                if chain.namespace == place.site.scope
+                for policy in chain.policies
+            }
         return Asked(place.site, place.points, tuple(sorted(archs, key=arch_number)))
 
     def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Place, ...]:
@@ -192,17 +219,22 @@ class Compiler:
         return tuple(place for place in kept if place.points)
 
 
-def _told(place: Place, point: Workload, arch: str, answered: Answered, copy: Marked) -> Told:
+def _told(asked: Asked, point: Workload, arch: str, answered: Answered, copy: Marked) -> Told:
     row, marks = answered.of(point, arch), answered.of(point, arch, marked=True)
     if row is None or marks is None:
         raise InputError(f"the compiler says nothing about {describe(point)}")
-    found = shown(place.families, point, marks, copy)
+    if asked.branches:
+        found = returned(asked.families, point, marks, copy)
+        entry = None if found.entry is None else copy.entries[found.entry]
+        leads = {entry[0].name: Lead((), entry)} if entry else {}
+        return Told(values(asked.site, row), entry, leads, found.sizes)
+    found = shown(asked.families, point, marks, copy)
     leads = {
         name: Lead(key.args, copy.entries[key.entry] if key.entry >= 0 else None)
         for name, key in found.keys.items()
     }
     entry = None if found.entry is None else copy.entries[found.entry]
-    return Told(values(place.site, row), entry, leads, found.sizes)
+    return Told(values(asked.site, row), entry, leads, found.sizes)
 
 
 def _point(workload: Workload) -> Point:

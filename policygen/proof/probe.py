@@ -230,6 +230,19 @@ def shown(
     )
 
 
+def returned(
+    families: Sequence[BoundFamily], workload: Workload, row: Sequence[str], marked: Marked
+) -> Shown:
+    """The same in the selector dialect: which return decides; the families tell the sizes."""
+    mark, *sizes = row
+    roles = sized_roles(workload.call, families)
+    return Shown(
+        entry=marked.entry(answers.value(mark)),
+        keys={},
+        sizes={r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)},
+    )
+
+
 def _delay(kind: str) -> DelayConstructor:
     for delay in types().delays:
         if delay.kind == kind:

@@ -64,6 +64,17 @@ def bound_families(
     return tuple((binding, _kinds(binding, family)) for binding, family in found)
 
 
+def scaled_families(version: str, place: Place) -> tuple[BoundFamily, ...]:
+    """The families that tell by which sizes the counts of a site are scaled, in any dialect."""
+    return tuple(
+        (binding, ())
+        for algorithm in bound(version)
+        if algorithm.algorithm == place.algorithm
+        for binding in algorithm.families
+        if binding.site == place.site.name
+    )
+
+
 def marked_members(algorithms: Sequence[Bound], dialect: Dialect) -> dict[tuple[str, str], str]:
     """Which member of which family carries a mark, by namespace and name."""
     found = {}

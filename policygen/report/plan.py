@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from policygen.model.changes import changes
 from policygen.model.effect import Effect
 from policygen.model.plan import Action, Plan, Reached, Target
+from policygen.model.tuning import entry_name
 from policygen.model.workload import axes
 from policygen.report import console
 from policygen.report.console import plural, print_filled, tree_line
@@ -102,7 +103,7 @@ def _target(action: Action, target: Target) -> str:
     place = f"{target.header}:{target.line}"
     if target.line is None:
         place = f"{'new' if action.decision == 'add' else 'no entry'} in {target.header}"
-    return f"{target.family}<{', '.join(target.args)}>, {place}"
+    return f"{entry_name(target.family, target.args)}, {place}"
 
 
 def print_reached(out: "Console", plan: Plan, *, verbose: bool) -> None:

@@ -10,7 +10,6 @@ from policygen.model.plan import Plan
 from policygen.proof import toolchain
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, database, run, tuned
-from tests.probing import root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -138,12 +137,6 @@ def test_a_benchmark_that_has_no_entries_is_rejected_with_the_reason(capsys, tre
     assert status == 0
     assert "  reject   T=I32 OffsetT=I32  ipt_7.tpb_128\n" in out
     assert "its item count is nominal, of 8 bytes." in out
-
-
-def test_a_tree_of_selectors_is_refused(capsys, three):
-    status, out, err = plan(capsys, root("3.6.0"), three)
-    assert (status, out) == (2, "")
-    assert "CUB 3.6.0 chooses tunings by policy selectors, which cannot be written yet" in err
 
 
 @pytest.mark.parametrize(

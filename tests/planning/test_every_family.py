@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-from policygen.errors import InputError
 from policygen.model.results import ScoredWorkload
 from policygen.results.together import Together
 from policygen.source.header import read_header
@@ -125,9 +124,3 @@ def test_planned_again_nothing_is_left_to_write(tmp_path):
     assert again.plan.edits == ()
     before = {k: d for k, d in first.decisions.items() if d in {"update", "add"}}
     assert {again.decisions[name] for name in before} == {"keep"}
-
-
-@pytest.mark.parametrize("version", ["3.5.0", "3.6.0"])
-def test_policy_selectors_are_not_written_yet(version):
-    with pytest.raises(InputError, match="chooses tunings by policy selectors"):
-        Planned(root(version), [], arch="sm100")

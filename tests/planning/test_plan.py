@@ -12,7 +12,7 @@ from policygen.planning.decide import Write
 from policygen.planning.destination import destination, next_arch, site_of
 from policygen.planning.keys import EntryKey, general_key
 from policygen.planning.measured import measurements
-from policygen.planning.plan import Planner, Sources, changed_headers
+from policygen.planning.plan import changed_headers
 from policygen.source.header import read_header
 from tests.planning.pretend import (
     CUB,
@@ -42,19 +42,6 @@ NOW = "ipt_16.tpb_512.ipv_1"
 KEYED_ONE = "ipt_20.tpb_256.trp_1.ld_0.ns_100.dcid_1.l2w_300"
 I32, F32 = summed("I32"), summed("F32")
 INHERIT = "Let later architectures inherit: --reach later"
-
-
-def test_a_tree_with_selectors_is_refused():
-    oracle = sums()
-    made = planner(oracle)
-    cub = CUB.model_copy(update={"dialect": "selectors", "version": "3.5.0"})
-    refused = Planner(Sources(cub, {}, {}), made.options, oracle, made.together)
-    with pytest.raises(InputError) as caught:
-        refused.plan([])
-    assert str(caught.value) == (
-        "CUB 3.5.0 chooses tunings by policy selectors, which cannot be written yet\n"
-        "  Trees up to 3.2 have specializations that CUB selects."
-    )
 
 
 def test_a_plan_says_what_it_was_made_from():

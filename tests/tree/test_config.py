@@ -35,10 +35,19 @@ def test_a_folder_that_may_not_be_entered_is_passed_by(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('cubs = "x"', "FILE: unknown key cubs\n  its keys are: cub, choose"),
-        ("cub = 3", "FILE: cub: Input should be a valid string\n  its keys are: cub, choose"),
-        ("[cub]\na = 1", "FILE: cub: Input should be a valid string\n  its keys are: cub, choose"),
-        ("a = 1\nb = 2", "FILE: unknown key a; unknown key b\n  its keys are: cub, choose"),
+        ('cubs = "x"', "FILE: unknown key cubs\n  its keys are: cub, bindings, choose"),
+        (
+            "cub = 3",
+            "FILE: cub: Input should be a valid string\n  its keys are: cub, bindings, choose",
+        ),
+        (
+            "[cub]\na = 1",
+            "FILE: cub: Input should be a valid string\n  its keys are: cub, bindings, choose",
+        ),
+        (
+            "a = 1\nb = 2",
+            "FILE: unknown key a; unknown key b\n  its keys are: cub, bindings, choose",
+        ),
         ("# x\ncub = x", "FILE:2:7: Invalid value\n  cub = x\n        ^"),
         ("# x\r\ncub = x\r\n", "FILE:2:7: Invalid value\n  cub = x\n        ^"),
         ("cub =", "FILE:1:6: Invalid value\n  cub =\n       ^"),

@@ -1,6 +1,6 @@
 """Which architectures a change of headers is for, and which it should leave as they are."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from policygen.model.arch import arch_number
 from policygen.model.plan import Plan
@@ -13,13 +13,8 @@ NEVER = 1 << 16
 
 def tuned(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> tuple[Family, ...]:
     """The families that say something else after a change."""
-    known = {(f.header, f.namespace, f.name): _content(f) for h in before for f in h.families}
-    return tuple(
-        family
-        for header in after
-        for family in header.families
-        if known.get((family.header, family.namespace, family.name)) != _content(family)
-    )
+    known = {_key(family): _content(family) for family in _families(before)}
+    return tuple(f for f in _families(after) if known.get(_key(f)) != _content(f))
 
 
 def unread(
@@ -49,7 +44,20 @@ def left_alone(
     return tuple(a for a in archs if arch_number(a) < target or arch_number(a) >= later)
 
 
+def _families(headers: Sequence[TuningHeader]) -> Iterator[Family]:
+    for header in headers:
+        yield from (*header.families, *header.selectors)
+
+
+def _key(family: Family) -> tuple[str, ...]:
+    return family.header, family.namespace, family.name, family.arch
+
+
 def _reads(arch: str, families: Sequence[Family], headers: Sequence[TuningHeader]) -> bool:
+    """Whether its policy reads one; what is returned for an architecture later ones may get."""
+    returned = [f.arch for header in headers for f in header.selectors if f in families]
+    if any(arch_number(arch) >= arch_number(other) for other in returned):
+        return True
     return any(
         family.name in used_families(header.chains, family.namespace, arch)
         for family in families

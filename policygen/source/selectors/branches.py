@@ -120,7 +120,7 @@ def _entry(known: _Branches, function: Function, one: Return) -> Entry:
         members=members,
         layout="block" if b"\n" in text.data[one.statement : one.span.end] else "line",
         format_off=known.source.format_is_off(one.span.start),
-        span=one.span,
+        span=Span(one.statement, one.span.end),
         inherits_span=one.value if inherits else None,
         body_span=one.value,
         comment_span=Span(above[0].start, above[-1].end) if above else None,

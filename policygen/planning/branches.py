@@ -1,0 +1,88 @@
+"""The guarded return in which a result is written, in the selector dialect."""
+
+from collections.abc import Iterator
+
+from policygen.bindings.expected import value_name
+from policygen.bindings.load import Bound
+from policygen.errors import InputError
+from policygen.model.arch import arch_number
+from policygen.model.bindings import FamilyBinding, Site
+from policygen.model.cub import Cub
+from policygen.model.facts import Told
+from policygen.model.tuning import Entry
+from policygen.planning.cases import Destination
+from policygen.planning.destination import site_of
+from policygen.planning.measured import Measurement
+
+
+def branch_destination(one: Measurement, told: Told, cub: Cub, arch: str) -> Destination:
+    """The return that decides a workload; refused where it is not the architecture's own."""
+    algorithm, site = site_of(one.benchmark, cub.version, "selectors")
+    if told.shown is None:
+        raise InputError(
+            f"no return with constants decides it in {site.header}: its values are computed",
+            "Add a guarded return for it by hand; policygen updates those that there are.",
+        )
+    family, entry = told.shown
+    if family.arch != arch:
+        raise InputError(
+            f"{arch} has no return of its own for it: {family.header}:{entry.line}"
+            f" ({family.name} for {family.arch}) decides it",
+            "Add a guarded return for it by hand; policygen updates those that there are.",
+        )
+    rules, fields = {}, {}
+    like = _like(algorithm, site)
+    for member, rule in like.members.items():
+        value = value_name(site, member, rule) or _shown_as(site, member)
+        name = _field(site, entry, member, value)
+        if name is None:
+            raise InputError(
+                f"{family.header}:{entry.line} ({family.name}) returns no {value}: CUB selects"
+                f" another algorithm for it than the one that was measured"
+            )
+        rules[value] = rule if _is_scaled(entry) else rule.model_copy(update={"unit": None})
+        fields[value] = name
+    binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
+    return Destination(site, binding, family, family.name, fields)
+
+
+def _like(algorithm: Bound, site: Site) -> FamilyBinding:
+    """How parameters become values: as in the newest family, which has most of them.
+
+    A policy has the same fields for all architectures, where older families lack some.
+    """
+    known = [binding for binding in algorithm.families if binding.site == site.name]
+    if not known:
+        raise InputError(f"{site.header} has no tunings")
+    return max(known, key=_arch)
+
+
+def _arch(binding: FamilyBinding) -> int:
+    return arch_number(binding.name.partition("_")[0])
+
+
+def _shown_as(site: Site, member: str) -> str:
+    """A member that only the policy calls so: `use_work_stealing`."""
+    paths = ((name, path.rpartition(".")[2]) for name, path in site.values.items())
+    return next((name for name, last in paths if last == member), member)
+
+
+def _field(site: Site, entry: Entry, member: str, value: str) -> str | None:
+    """What the return calls a value: its own name, a field of the policy, or a parameter."""
+    known = {m.name.rpartition(".")[2]: m.name for m in entry.members}
+    return next((known[name] for name in _names(site, member, value) if name in known), None)
+
+
+def _names(site: Site, member: str, value: str) -> Iterator[str]:
+    yield from (member, value)
+    path = site.values.get(value)
+    if path is None and site.delay:
+        path = site.delay[0].rpartition(".")[0]
+    if path and path.startswith("policy."):
+        yield path.rpartition(".")[2]
+    yield from site.arguments.get(value, ())
+
+
+def _is_scaled(entry: Entry) -> bool:
+    """Whether counts are scaled by a size: by the function that is called, or that is told them."""
+    return entry.inherits is not None or "items" in entry.values

@@ -1,0 +1,55 @@
+"""Other values for a guarded return, in the manner of the old ones."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from policygen.errors import InputError
+from policygen.model.edit import Edit
+from policygen.model.tuning import Entry, Member
+from policygen.source.spelling import like, text_of
+from policygen.source.splice import edit_at
+
+# "fixed_delay_constructor_t<350, 450>"
+_DELAY = re.compile(r"(?:\w+::)*(\w+)_constructor_t<(\d+)(?:, (\d+))?>")
+# "LookbackDelayPolicy{LookbackDelayAlgorithm::fixed_delay, 350, 450}"; "…_from_type<X<350, 450>>"
+_FIELDS = re.compile(r"(.*\{\s*(?:\w+::)*)\w+(,\s*)\d+(,\s*)\d+(\s*\})", re.DOTALL)
+_TYPE = re.compile(r"(\w+<\s*(?:\w+::)*)\w+_constructor_t<[\d\s,]+>(\s*>)", re.DOTALL)
+# "104 - 1"
+_LESS = re.compile(r"\d+(\s*-\s*)(\d+)")
+
+
+def branch_edits(
+    data: bytes, entry: Entry, values: Mapping[str, str], reason: str
+) -> Iterator[Edit]:
+    """An edit for each value that is another one than now."""
+    own = {member.name: member for member in entry.members}
+    for name, value in values.items():
+        member = own[name]
+        old = text_of(data, member.value_span)
+        new = _spelled(member, old, value)
+        if new != old:
+            yield edit_at(data, member.value_span, new, reason)
+
+
+def _spelled(member: Member, old: str, value: str) -> str:
+    if member.value is not None and str(member.value).lower() == value:
+        return old
+    if delay := _DELAY.fullmatch(value):
+        return _delay(member, old, delay)
+    if (less := _LESS.fullmatch(old)) and value.isdigit():
+        return f"{int(value) + int(less[2])}{less[1]}{less[2]}"
+    return like(old, value)
+
+
+def _delay(member: Member, old: str, delay: re.Match[str]) -> str:
+    """A delay as fields, or as a type, whichever was there."""
+    kind, first, second = delay.groups()
+    if found := _FIELDS.fullmatch(old):
+        # One that waits for nothing has a write latency alone.
+        ns, l2w = (first, second) if second else ("0", first)
+        new = f"{found[1]}{kind}{found[2]}{ns}{found[3]}{l2w}{found[4]}"
+    elif found := _TYPE.fullmatch(old):
+        new = f"{found[1]}{delay[0]}{found[2]}"
+    else:
+        raise InputError(f"{member.name}: {old!r} is no delay that can be written")
+    return new

@@ -1,0 +1,102 @@
+"""`apply`, `verify-effect`, `review` and `undo` on a tree that chooses by policy selectors."""
+
+import json
+
+import pytest
+
+from fixtures.databases.every import GPUS, benchmark_database
+from tests.cli.tuned import run
+from tests.probing import TUNINGS, changed_tree, header, root
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
+
+HEADER = "tuning_radix_sort.cuh"
+KEYS = "cub.bench.radix_sort.keys"
+
+
+@pytest.fixture
+def selectors(tmp_path):
+    """CUB 3.6.0, with a header that can be written."""
+    return changed_tree(tmp_path, "3.6.0", {HEADER: header("3.6.0", HEADER)})
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """A workload with a return of its own, one that falls through, and one that nothing tunes."""
+    won = {
+        ("I16", "I64"): "ipt_18.tpb_256",
+        ("I8", "I32"): "ipt_19.tpb_384",
+        ("F32", "I32"): "ipt_18.tpb_256",
+    }
+    path = tmp_path / "run.db"
+    benchmark_database(path, KEYS, "3.6.0", GPUS["sm100"], won)
+    return path
+
+
+def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, selectors, measured):
+    given = ("--cub", selectors, "-q")
+    status, out, err = run(
+        capsys,
+        "apply",
+        *given,
+        "--db",
+        measured,
+        "--arch",
+        "sm100",
+        "--diff",
+        "--provenance",
+        "full",
+    )
+    assert status == 0, err
+    changed = [row for row in out.splitlines() if row[:1] in "+-" and row[1:2] == " "]
+    assert [row.strip() for row in changed][1::2] == [
+        "-      if (key_size == 2) return small_key_tuning_values{384,20};",
+        "+      if (key_size == 2) return small_key_tuning_values{256,18};",
+    ]
+    assert changed[2].startswith("+      // ipt_18.tpb_256 1.1")
+    assert "(Demo B200, CUDA 13.0.88, CCCL v3.6.0, " in changed[2]
+    before = (selectors / TUNINGS / HEADER).read_bytes()
+    status, out, err = run(
+        capsys, "apply", "--cub", selectors, "--db", measured, "--arch", "sm100", "--json", "-q"
+    )
+    assert status == 0, err
+    actions = {a["workload"]["T"]: a for a in json.loads(out)["actions"]}
+    assert actions["I16"]["decision"] == "update"
+    assert actions["I16"]["target"]["args"][-1] == "key_size == 2"
+    reason = actions["I8"]["reason"]
+    assert reason.startswith("sm100 has no return of its own for it: tuning_radix_sort.cuh:596")
+    assert "its values are computed" in actions["F32"]["reason"]
+    status, out, err = run(capsys, "verify-effect", *given, "--json")
+    assert status == 0, err
+    effect = json.loads(out)
+    assert effect["wrong"] == []
+    assert [(c["workload"]["T"], c["arch"], c["role"]) for c in effect["changed"]] == [
+        ("I16", "sm100", "written")
+    ]
+    assert {"sm90", "sm107"} < set(effect["archs"])
+    status, out, err = run(capsys, "review", *given)
+    assert status == 0, err
+    title = next(row for row in out.splitlines() if row.startswith("### changed: "))
+    assert "value_size == 0 && " in title.replace("\\", "").replace("&amp;", "&")
+    assert "effect: 1 workload as planned" in out
+    assert "the struct families of the older dispatchers are left as they are" in str(
+        run(capsys, "plan", "--cub", root("3.6.0"), "--db", measured, "--arch", "sm100", "-q")
+    ).replace("\\n", " ")
+    assert run(capsys, "undo", *given)[0] == 0
+    assert (selectors / TUNINGS / HEADER).read_bytes() == before
+
+
+def test_what_later_architectures_get_is_told(capsys, selectors, tmp_path):
+    path = tmp_path / "run.db"
+    won = {("I16", "I32"): "ipt_22.tpb_384"}
+    benchmark_database(path, KEYS, "3.6.0", GPUS["sm100"], won)
+    given = ("--cub", selectors, "--db", path, "--arch", "sm100", "-q")
+    _, out, _ = run(capsys, "plan", *given)
+    told = " ".join(out.split())
+    assert "on sm107 falls through to the same return" in told
+    status, out, err = run(capsys, "plan", *given, "--reach", "later")
+    assert status == 0, err
+    told = " ".join(out.split())
+    assert "update T=I16 OffsetT=I32 ipt_22.tpb_384" in told
+    assert "sm107" in told
+    assert "what is returned for sm100 serves sm103, too" in told
