@@ -1,9 +1,12 @@
 """Which results can be planned with."""
 
+import dataclasses
+
 import pytest
 
 from policygen.errors import InputError
-from policygen.planning.measured import measurements
+from policygen.model.results import RejectedVariant
+from policygen.planning.measured import measurements, others
 from tests.planning.pretend import BY_KEY, SUM, summed, want
 from tests.planning.wanted import GPUS
 
@@ -212,3 +215,18 @@ def test_a_rejected_workload_without_a_variant_has_no_scores():
     base = result(label=None, gpu=H200)
     _, refused = measurements([base, result(gpu=B200)], "3.0.1", "sm100", force=False)
     assert (refused[0][1].variant, refused[0][1].scores) == (None, None)
+
+
+def test_the_variants_that_were_not_taken_are_told_with_the_best_one_alone_first():
+    ((one,), _) = measurements(
+        [want(summed("I32"), "ipt_20.tpb_256.ipv_2")], "3.0.1", "sm100", force=True
+    )
+    refused = RejectedVariant(variant="ipt_9.tpb_256.ipv_2", score=1.01, reason="score is lower")
+    choice = one.choice.model_copy(update={"rejected": (refused,)})
+    scored = one.scored.model_copy(update={"choice": choice})
+    one = dataclasses.replace(one, scored=scored)
+    assert others(one, "ipt_20.tpb_256.ipv_2") == (refused,)
+    (first,) = others(one, refused.variant)
+    assert (first.variant, first.reason) == (
+        "ipt_20.tpb_256.ipv_2", "best for this workload alone",
+    )  # fmt: skip
