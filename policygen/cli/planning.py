@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from policygen.cli.asking import Tree
     from policygen.cli.inputs import Inputs
-    from policygen.model.cub import Cub, Dialect
+    from policygen.model.cub import Cub
     from policygen.model.effect import Effect
     from policygen.model.marks import Marked
     from policygen.model.plan import Options, Plan
@@ -211,42 +211,37 @@ def _served(plan: "Plan", compiler: "Compiler") -> list[str]:
     """Later architectures that have no policy of their own: they get what is written, too."""
     from policygen.bindings.archs import archs
     from policygen.model.arch import arch_number
+    from policygen.model.branches import own
 
     target = arch_number(plan.options.arch)
     written = {(a.target.header, a.target.namespace) for a in plan.actions if a.target and a.after}
     found: dict[tuple[str, str], list[str]] = {}
     for file in plan.files if not plan.policies else ():
-        for namespace, names in _policies(compiler.headers[file.path], plan.cub.dialect):
-            if target not in names or (file.path, namespace) not in written:
+        header = compiler.headers[file.path]
+        if plan.cub.dialect == "selectors":
+            later = [
+                a
+                for a in archs()
+                if arch_number(a) > target and not own(arch_number(a), header.selectors, target)
+            ]
+            if later:
+                what = f"what is returned for {plan.options.arch}"
+                found.setdefault((what, ", ".join(later)), []).append(file.path)
+            continue
+        for chain in header.chains:
+            numbers = [arch_number(policy.arch) for policy in chain.policies]
+            if target not in numbers or (file.path, chain.namespace) not in written:
                 continue
-            end = min((n for n in names if n > target), default=1 << 16)
+            end = min((n for n in numbers if n > target), default=1 << 16)
             later = [a for a in archs() if target < arch_number(a) < end]
             if later:
-                found.setdefault((names[target], ", ".join(later)), []).append(file.path)
+                policy = next(p.name for p in chain.policies if arch_number(p.arch) == target)
+                found.setdefault((policy, ", ".join(later)), []).append(file.path)
     return [
         f"{policy} serves {later}, too ({', '.join(dict.fromkeys(headers))}): they get what is"
         " written"
         for (policy, later), headers in found.items()
     ]
-
-
-def _policies(header: "TuningHeader", dialect: "Dialect") -> "Iterator[tuple[str, dict[int, str]]]":
-    """What decides in each namespace, by the number of the architecture that it begins at."""
-    from policygen.model.arch import arch_number
-
-    if dialect == "specializations":
-        for chain in header.chains:
-            yield chain.namespace, {arch_number(p.arch): p.name for p in chain.policies}
-        return
-    for namespace in dict.fromkeys(family.namespace for family in header.selectors):
-        yield (
-            namespace,
-            {
-                arch_number(family.arch): f"what is returned for {family.arch}"
-                for family in header.selectors
-                if family.namespace == namespace
-            },
-        )
 
 
 def _headers(top: "DbTop", version: str) -> "tuple[str, ...]":

@@ -4,8 +4,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, PolicygenError, together
 from policygen.model.arch import arch_number
+from policygen.model.branches import own
 from policygen.model.changes import changes as told_changes
 from policygen.model.cub import Cub
 from policygen.model.facts import Change, Compared
@@ -16,7 +18,7 @@ from policygen.model.workload import Point
 from policygen.planning.branches import branch_destination
 from policygen.planning.cases import Case, by_entry
 from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
-from policygen.planning.destination import destination, next_arch
+from policygen.planning.destination import destination, next_arch, site_of
 from policygen.planning.edits import HeaderEdits, by_header, header_edits
 from policygen.planning.judge import differs
 from policygen.planning.later import NotKeptError, keep_later
@@ -232,10 +234,8 @@ class Planner:
         later = _later(compared, arch)
         kept = bool(later) and self.options.reach == "only"
         if kept and self.sources.cub.dialect == "selectors":
-            change = later[0]
-            raise NotKeptError(
-                later, f"{change.name} on {change.arch} falls through to the same return"
-            )
+            kept = False
+            self._check_own(later)
         if kept:
             sources = self.sources
             pins = keep_later(later, sources.cub, sources.headers, arch, self.oracle)
@@ -243,6 +243,22 @@ class Planner:
             draft = self._pinned(outcome, later)
         reached = [_reached(c, kept=False) for c in shared]
         return outcome, draft, reached + [_reached(c, kept=kept) for c in later]
+
+    def _check_own(self, later: Sequence[Change]) -> None:
+        """Refuses changes for those with returns of their own; the others get what is written."""
+        target = arch_number(self.options.arch)
+        families = [f for header in self.sources.headers.values() for f in header.selectors]
+        for change in later:
+            header = site_of(
+                benchmark_of(change.benchmark, self.sources.cub.version),
+                self.sources.cub.version,
+                "selectors",
+            )[1].header
+            mine = [family for family in families if family.header == header]
+            if own(arch_number(change.arch), mine, target):
+                raise NotKeptError(
+                    later, f"{change.name} on {change.arch} falls through to the same return"
+                )
 
     def _pinned(self, outcome: Outcome, later: Sequence[Change]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from policygen.errors import EffectError, InputError, Problems
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding
+from policygen.model.branches import steps
 from policygen.model.cub import Cub
 from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.marks import Marked
@@ -191,7 +192,7 @@ class Compiler:
         name = place.site.header
         headers = self.headers[name], after[name].header
         if place.site.dialect == "selectors":
-            archs = {family.arch for header in headers for family in header.selectors}
+            archs = steps(family for header in headers for family in header.selectors)
         else:
             archs = {
                 policy.arch

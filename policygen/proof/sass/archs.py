@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from policygen.model.arch import arch_number
+from policygen.model.branches import ends
 from policygen.model.plan import Plan
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.proof.resolve import used_families
@@ -54,10 +55,12 @@ def _key(family: Family) -> tuple[str, ...]:
 
 
 def _reads(arch: str, families: Sequence[Family], headers: Sequence[TuningHeader]) -> bool:
-    """Whether its policy reads one; what is returned for an architecture later ones may get."""
-    returned = [f.arch for header in headers for f in header.selectors if f in families]
-    if any(arch_number(arch) >= arch_number(other) for other in returned):
-        return True
+    """Whether its policy reads one, or later architectures get what is returned for one."""
+    for header in headers:
+        last = ends(header.selectors)
+        returned = {arch_number(f.arch) for f in header.selectors if f in families}
+        if any(number <= arch_number(arch) < last[number] for number in returned):
+            return True
     return any(
         family.name in used_families(header.chains, family.namespace, arch)
         for family in families

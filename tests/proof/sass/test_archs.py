@@ -1,9 +1,10 @@
+# ruff: noqa: E501  a row of a table is one line
 import pytest
 
 from policygen.model.plan import Action, Options, Plan, Target
 from policygen.proof.sass.archs import left_alone, tuned, unread
 from policygen.source.scan import read_changed
-from tests.probing import TUNINGS, header, root
+from tests.probing import TUNINGS, header, replaced, root
 
 pytestmark = pytest.mark.trees
 
@@ -30,6 +31,23 @@ def test_a_change_is_for_the_families_that_say_something_else(change, families, 
     found = tuned([before], [after])
     assert [family.name for family in found] == families
     assert list(unread(found, [after], ARCHS)) == archs
+
+
+@pytest.mark.parametrize(
+    ("change", "archs"),
+    [
+        (("Policy{2, 88 - 1, 7, -2, -2}", "Policy{2, 88 - 1, 6, -2, -2}"), ["sm80", "sm90", "sm100", "sm110", "sm120"]),
+        (("Policy{2, 88 - 1, 5}", "Policy{2, 88 - 1, 4}"), ["sm80", "sm90"]),
+    ],
+)  # fmt: skip
+def test_a_guarded_return_is_for_its_architectures_and_those_that_fall_through(change, archs):
+    data = header("3.6.0", SCAN)
+    path = root("3.6.0") / TUNINGS / SCAN
+    after = read_changed(path, replaced(data, change))
+    found = tuned([read_changed(path, data)], [after])
+    assert {family.name for family in found} == {"policy_selector::get_lookahead_policy"}
+    asked = ("sm80", "sm90", "sm100", "sm107", "sm110", "sm120")
+    assert list(unread(found, [after], asked)) == archs
 
 
 def test_a_new_family_is_a_change():

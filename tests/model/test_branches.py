@@ -1,0 +1,38 @@
+"""For which architectures returns are."""
+
+from policygen.model.branches import ALWAYS, ends, own, steps
+from policygen.source.header import read_header
+
+HEADER = """
+struct policy { int threads; };
+constexpr auto get_sm107_tuning(int size) -> policy
+{
+  if (size == 1) return {1};
+  return {2};
+}
+constexpr auto select(compute_capability cc, int size) -> policy
+{
+  if (cc >= compute_capability{10, 7} && cc < compute_capability{11, 0})
+  {
+    if (size == 1) return get_sm107_tuning(size);
+  }
+  if (cc >= compute_capability{10, 0})
+  {
+    if (size == 1) return {3};
+  }
+  return {4};
+}
+"""
+FAMILIES = read_header("tuning_x.cuh", HEADER.encode()).selectors
+
+
+def test_a_bound_ends_what_is_for_an_architecture():
+    assert ends(FAMILIES) == {107: 110, 100: ALWAYS, 50: ALWAYS}
+    assert steps(FAMILIES) == {"sm50", "sm100", "sm107", "sm110"}
+    assert ends(()) == {}
+
+
+def test_later_architectures_have_their_own_or_get_what_comes_before():
+    later = {number: own(number, FAMILIES, 100) for number in (103, 107, 109, 110, 120)}
+    assert later == {103: False, 107: True, 109: True, 110: False, 120: False}
+    assert own(120, FAMILIES, 90)
