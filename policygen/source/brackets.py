@@ -81,6 +81,16 @@ def closing_brace(code: bytes, opened: int) -> int | None:
     return None
 
 
+def closing_bracket(code: bytes, opened: int) -> int | None:
+    """The offset of the bracket that belongs to the one at `opened`, of any kind but angles."""
+    depth = 0
+    for match in _BRACKETS.finditer(code, opened):
+        depth += -1 if match.group() in _CLOSES else 1
+        if depth == 0:
+            return match.start()
+    return None
+
+
 def closing_angle(code: bytes, opened: int) -> int | None:
     """The offset of the `>` that belongs to the `<` at `opened`, if that is a template list.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from policygen.model.base import Span
-from policygen.source.brackets import closing_brace, split_list, trim
+from policygen.source.brackets import closing_brace, closing_bracket, split_list, trim
 from policygen.source.text import squeeze
 
 # "struct policy_selector", "struct HistogramPolicy"; not "struct x : base", which is no aggregate
@@ -98,7 +98,7 @@ def find_functions(code: bytes, structs: Mapping[str, Struct]) -> Iterator[Funct
     """The functions whose trailing return type is one of the structs, in order."""
     for match in _FUNCTION.finditer(code):
         opened = match.end() - 1
-        closed = _closing(code, opened)
+        closed = closing_bracket(code, opened)
         returns = _RETURNS.match(code, closed + 1) if closed else None
         if closed is None or returns is None:
             continue
@@ -122,19 +122,6 @@ def find_functions(code: bytes, structs: Mapping[str, Struct]) -> Iterator[Funct
             span=Span(match.start(), close + 1),
             body=Span(returns.end(), close),
         )
-
-
-def _closing(code: bytes, opened: int) -> int | None:
-    """The `)` of a list of parameters."""
-    depth = 0
-    for at in range(opened, len(code)):
-        if code[at] == ord("("):
-            depth += 1
-        elif code[at] == ord(")"):
-            depth -= 1
-            if depth == 0:
-                return at
-    return None
 
 
 def arguments(code: bytes, value: Span) -> tuple[str, list[Span]] | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from policygen.model.base import Span
-from policygen.source.brackets import closing_brace, trim
+from policygen.source.brackets import closing_brace, closing_bracket, trim
 from policygen.source.text import squeeze
 
 # What a statement can begin with; anything else goes to its `;`.
@@ -161,19 +161,10 @@ class _Reader:
         at = self.space(at)
         if self.code[at : at + 1] != b"(":
             raise UnreadableError(at)
-        return Span(at + 1, self.closing(at))
-
-    def closing(self, opened: int) -> int:
-        """Where the bracket at a place closes."""
-        depth = 0
-        for match in _MARKS.finditer(self.code, opened):
-            if match[0] in _OPENS:
-                depth += 1
-            elif match[0] in _CLOSES:
-                depth -= 1
-                if depth == 0:
-                    return match.start()
-        raise UnreadableError(opened)
+        close = closing_bracket(self.code, at)
+        if close is None:
+            raise UnreadableError(at)
+        return Span(at + 1, close)
 
     def end(self, at: int) -> int:
         """The `;` that ends a statement, or the `}` of a block that it is."""
