@@ -98,8 +98,7 @@ def _row(
         since, default = origin(row)
         since = since if place.tuned and not default else None
         family, entry = _branch(told.of(point, arch, marked=True), marked)
-        if place.tuned and family is not None:
-            since = family.arch
+        since = family.arch if family is not None else since
     else:
         answer = told.of(point, arch, marked=True)
         if answer is not None and marked is not None:
