@@ -34,11 +34,13 @@ class Tree:
         from policygen.source.files import read_bytes
         from policygen.source.marks import mark_header, mark_returns
 
-        data = {header.name: read_bytes(self.paths[header.name]) for header in self.headers}
+        def data(header: "TuningHeader") -> bytes:
+            return read_bytes(self.paths[header.name])
+
         if dialect == "selectors":
-            return {h.name: mark_returns(h, data[h.name]) for h in self.headers if h.selectors}
+            return {h.name: mark_returns(h, data(h)) for h in self.headers if h.selectors}
         members = marked_members(bound(self.cub.version), dialect)
-        return {h.name: mark_header(h, data[h.name], members) for h in self.headers if h.families}
+        return {h.name: mark_header(h, data(h), members) for h in self.headers if h.families}
 
 
 def read_tree(cub: "Cub", names: Sequence[str] = ()) -> Tree:

@@ -14,6 +14,8 @@ from policygen.planning.cases import Destination
 from policygen.planning.destination import site_of
 from policygen.planning.measured import Measurement
 
+BY_HAND = "Add a guarded return for it by hand; policygen updates those that there are."
+
 
 def branch_destination(one: Measurement, told: Told, cub: Cub, arch: str) -> Destination:
     """The return that decides a workload; refused where it is not the architecture's own."""
@@ -21,18 +23,18 @@ def branch_destination(one: Measurement, told: Told, cub: Cub, arch: str) -> Des
     if told.shown is None:
         raise InputError(
             f"no return with constants decides it in {site.header}: its values are computed",
-            "Add a guarded return for it by hand; policygen updates those that there are.",
+            BY_HAND,
         )
     family, entry = told.shown
     if family.arch != arch:
         raise InputError(
             f"{arch} has no return of its own for it: {family.header}:{entry.line}"
             f" ({family.name} for {family.arch}) decides it",
-            "Add a guarded return for it by hand; policygen updates those that there are.",
+            BY_HAND,
         )
     rules, fields = {}, {}
-    like = _like(algorithm, site)
-    for member, rule in like.members.items():
+    scaled = _is_scaled(entry)
+    for member, rule in _like(algorithm, site).members.items():
         value = value_name(site, member, rule) or _shown_as(site, member)
         name = _field(site, entry, member, value)
         if name is None:
@@ -40,7 +42,7 @@ def branch_destination(one: Measurement, told: Told, cub: Cub, arch: str) -> Des
                 f"{family.header}:{entry.line} ({family.name}) returns no {value}: CUB selects"
                 f" another algorithm for it than the one that was measured"
             )
-        rules[value] = rule if _is_scaled(entry) else rule.model_copy(update={"unit": None})
+        rules[value] = rule if scaled else rule.model_copy(update={"unit": None})
         fields[value] = name
     binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
     return Destination(site, binding, family, family.name, fields)

@@ -246,16 +246,11 @@ class Planner:
 
     def _check_own(self, later: Sequence[Change]) -> None:
         """Refuses changes for those with returns of their own; the others get what is written."""
-        target = arch_number(self.options.arch)
-        families = [f for header in self.sources.headers.values() for f in header.selectors]
+        target, version = arch_number(self.options.arch), self.sources.cub.version
         for change in later:
-            header = site_of(
-                benchmark_of(change.benchmark, self.sources.cub.version),
-                self.sources.cub.version,
-                "selectors",
-            )[1].header
-            mine = [family for family in families if family.header == header]
-            if own(arch_number(change.arch), mine, target):
+            _, site = site_of(benchmark_of(change.benchmark, version), version, "selectors")
+            returned = self.sources.headers[site.header].selectors
+            if own(arch_number(change.arch), returned, target):
                 raise NotKeptError(
                     later, f"{change.name} on {change.arch} falls through to the same return"
                 )
