@@ -1,7 +1,7 @@
 """What the compiler tells of one workload on one architecture, for planning."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policygen.model.tuning import Entry, Family, Value
 from policygen.model.workload import Point, in_words
@@ -28,6 +28,8 @@ class Told:
     """By family."""
     sizes: Mapping[str, int]
     """Role → bytes."""
+    traits: Mapping[str, Value] = field(default_factory=dict)
+    """In the selector dialect: what the policy selector knows of the workload's types."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ class Marked:
     header: TuningHeader
     data: bytes
     entries: tuple[tuple[Family, Entry], ...]
+    traits: tuple[str, ...] = ()
+    """What a policy selector knows of its types: its members, which the copy tells."""
 
     def entry(self, items: object) -> int | None:
         """Which entry a count of items in a selected policy comes from, if it is a mark."""

@@ -6,15 +6,13 @@ from policygen.bindings.expected import value_name
 from policygen.bindings.load import Bound
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import FamilyBinding, Site
+from policygen.model.bindings import FamilyBinding, MemberRule, Site
 from policygen.model.cub import Cub
 from policygen.model.facts import Told
-from policygen.model.tuning import Entry
+from policygen.model.tuning import Entry, Family
 from policygen.planning.cases import Destination
 from policygen.planning.destination import site_of
 from policygen.planning.measured import Measurement
-
-BY_HAND = "Add a guarded return for it by hand; policygen updates those that there are."
 
 
 def branch_destination(one: Measurement, told: Told, cub: Cub, arch: str) -> Destination:
@@ -22,16 +20,23 @@ def branch_destination(one: Measurement, told: Told, cub: Cub, arch: str) -> Des
     algorithm, site = site_of(one.benchmark, cub.version, "selectors")
     if told.shown is None:
         raise InputError(
-            f"no return with constants decides it in {site.header}: its values are computed",
-            BY_HAND,
+            f"no return with constants decides it in {site.header}: its values are computed"
         )
     family, entry = told.shown
     if family.arch != arch:
         raise InputError(
             f"{arch} has no return of its own for it: {family.header}:{entry.line}"
-            f" ({family.name} for {family.arch}) decides it",
-            BY_HAND,
+            f" ({family.name} for {family.arch}) decides it"
         )
+    rules, fields = rules_of(algorithm, site, family, entry)
+    binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
+    return Destination(site, binding, family, family.name, fields)
+
+
+def rules_of(
+    algorithm: Bound, site: Site, family: Family, entry: Entry
+) -> tuple[dict[str, MemberRule], dict[str, str]]:
+    """How parameters become the values that a return has, and what it calls them."""
     rules, fields = {}, {}
     scaled = _is_scaled(entry)
     for member, rule in _like(algorithm, site).members.items():
@@ -44,8 +49,7 @@ def branch_destination(one: Measurement, told: Told, cub: Cub, arch: str) -> Des
             )
         rules[value] = rule if scaled else rule.model_copy(update={"unit": None})
         fields[value] = name
-    binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
-    return Destination(site, binding, family, family.name, fields)
+    return rules, fields
 
 
 def _like(algorithm: Bound, site: Site) -> FamilyBinding:

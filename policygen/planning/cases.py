@@ -1,7 +1,7 @@
 """Measured workloads with what the compiler tells of them, grouped by the entry that decides."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from policygen.bindings.expected import expected_values
@@ -14,6 +14,30 @@ from policygen.model.results import Choice
 from policygen.model.tuning import Entry, Family, Value
 from policygen.planning.keys import EntryKey, general_key
 from policygen.planning.measured import Measurement
+from policygen.source.selectors.fronts import Front
+from policygen.source.selectors.nearest import Left, Nearest
+from policygen.source.selectors.truth import Truth
+
+
+@dataclass(frozen=True, slots=True)
+class NewReturn:
+    """A guarded return that is to be written."""
+
+    at: Nearest | Left | Front
+    facts: tuple[str, ...]
+    """What holds where it stands: the same for all workloads that get it."""
+    truth: Truth
+    """Of the workload that it is for."""
+
+    def takes(self, told: Told) -> bool:
+        """Whether another workload may get it, too."""
+        truth = replace(self.truth, traits=told.traits)
+        return all(truth.holds(fact) is not False for fact in self.facts)
+
+    @property
+    def like(self) -> Entry:
+        """The return whose manner it has."""
+        return self.at.beside.entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +52,8 @@ class Destination:
     """`sm120_tuning`."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """In the selector dialect: value → what the return calls it."""
+    new: NewReturn | None = None
+    """In the selector dialect: a return that is not there yet."""
 
     @property
     def is_new(self) -> bool:
@@ -53,11 +79,13 @@ class Spot:
     @property
     def args(self) -> tuple[str, ...]:
         """The workload's key, as the compiler prints it."""
-        return self.told.leads[self.to.family.name].args
+        return self.to.new.facts if self.to.new else self.told.leads[self.to.family.name].args
 
     @property
     def entry(self) -> Entry | None:
         """The entry that has the key now; none in a family that is new."""
+        if self.to.new:
+            return None
         lead = self.told.leads[self.to.family.name].entry
         if lead is None or self.to.is_new or lead[1].kind == "primary":
             return None
@@ -66,7 +94,7 @@ class Spot:
     @property
     def key(self) -> EntryKey:
         """Under which an entry would be added."""
-        return general_key(self.to.family, self.args)
+        return EntryKey(self.args) if self.to.new else general_key(self.to.family, self.args)
 
     @property
     def header(self) -> str:

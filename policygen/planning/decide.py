@@ -38,6 +38,8 @@ class Write:
 
     def takes(self, case: Case) -> bool:
         """Whether it decides a workload, or may, where that has no entry of its own."""
+        if (new := self.spots[0].to.new) and case.header == self.spots[0].header:
+            return new.takes(case.told)
         if case.to.place != self.spots[0].to.place:
             return False
         if self.key is None:
@@ -133,7 +135,8 @@ def _written(
         return Outcome(_actions(part, "keep", ["the values are these already"] * len(cases)))
     entry = None if named else cases[0].entry
     key = None if entry else named or cases[0].key
-    if key and (parameter := too_general(cases[0].to.family, key)):
+    general = too_general(cases[0].to.family, key) if key and not cases[0].to.new else None
+    if parameter := general:
         return _conflict(
             cases, f"an entry for {parameter} no would take every other type of this size, too"
         )

@@ -8,10 +8,12 @@ from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.entry_text import NewEntry
 from policygen.model.tuning import TuningHeader
+from policygen.planning.added import added_returns
 from policygen.planning.decide import Write
 from policygen.source.entry_edits import Writer
 from policygen.source.new_arch import new_arch
 from policygen.source.siblings import neighbour
+from policygen.source.splice import edit_at
 from policygen.source.text import Text
 
 # "offset_size::_4", "16"
@@ -34,10 +36,13 @@ def header_edits(
     found = HeaderEdits()
     added: dict[int, list[tuple[str, str]]] = {}
     new: dict[str, list[Write]] = {}
+    returns: list[Write] = []
     for write in sorted(writes, key=_order):
         to = write.spots[0].to
         if to.is_new:
             new.setdefault(to.family.namespace, []).append(write)
+        elif to.new:
+            returns.append(write)
         elif write.entry is not None:
             content = write.content
             if to.fields:
@@ -47,6 +52,11 @@ def header_edits(
         else:
             at, text = writer.insertion(to.family, _new_entry(write))
             added.setdefault(at, []).append((text, write.reason))
+    for addition, reason in added_returns(writer.text, returns):
+        if addition.span.start == addition.span.end:
+            added.setdefault(addition.span.start, []).append((addition.text, reason))
+        else:
+            found.edits.append(edit_at(data, addition.span, addition.text, reason))
     for namespace, group in new.items():
         at, text, edits, policies = _new_family(writer, header, data, namespace, group, arch, keep)
         added.setdefault(at, []).append((text, f"{group[0].spots[0].to.name} is new"))
@@ -66,7 +76,7 @@ def header_edits(
 
 def _order(write: Write) -> list[int]:
     """By the sizes in their keys, as siblings are; what names a type comes behind what does not."""
-    slots = write.key.slots if write.key else ()
+    slots = write.key.slots if write.key and not write.spots[0].to.new else ()
     parameters = write.spots[0].to.family.parameters[: len(slots)]
     pairs = list(zip(slots, parameters, strict=True))
     found = [_TRAILING.search(slot or "") for slot, p in pairs if p.kind != "type"]

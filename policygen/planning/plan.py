@@ -1,5 +1,6 @@
 """From results to a plan: decide, write, and ask whether the writing has the effect."""
 
+import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,20 +11,22 @@ from policygen.model.arch import arch_number
 from policygen.model.branches import own
 from policygen.model.changes import changes as told_changes
 from policygen.model.cub import Cub
-from policygen.model.facts import Change, Compared
+from policygen.model.facts import Change, Compared, Told
 from policygen.model.plan import Action, Options, Plan, PlannedEdit, PlannedFile, Reached
 from policygen.model.results import ScoredWorkload
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.planning.branches import branch_destination
-from policygen.planning.cases import Case, by_entry
+from policygen.planning.cases import Case, Destination, by_entry
 from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
 from policygen.planning.destination import destination, next_arch, site_of
 from policygen.planning.edits import HeaderEdits, by_header, header_edits
 from policygen.planning.judge import differs
 from policygen.planning.later import NotKeptError, keep_later
 from policygen.planning.measured import Measurement, Refused, in_line, measurements
+from policygen.planning.new_returns import NewReturns
 from policygen.planning.oracle import Oracle
+from policygen.source.selectors.fronts import Front
 from policygen.source.splice import splice
 
 
@@ -112,16 +115,28 @@ class Planner:
             else:
                 actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
         told = self.oracle.tell([one.point for one in found], arch)
+        places = NewReturns(cub, self.sources.headers, self.sources.data, arch)
         for one in found:
             if one.point not in told:
                 actions.append(one.rejected("the compiler refuses its header"))
                 continue
             shown = told[one.point]
             try:
-                cases.append(Case(shown, branch_destination(one, shown, cub, arch), one))
+                cases.append(Case(shown, self._destination(one, shown, places), one))
             except InputError as error:
                 actions.append(one.rejected(in_line(error), before=shown.values))
         return cases, actions
+
+    def _destination(self, one: Measurement, told: Told, places: NewReturns) -> Destination:
+        """The return that decides, or a new one where that is not the architecture's own."""
+        cub, arch = self.sources.cub, self.options.arch
+        try:
+            return branch_destination(one, told, cub, arch)
+        except InputError as error:
+            try:
+                return places.beside(one, told)
+            except InputError as none:
+                raise InputError(f"{in_line(error)}; {in_line(none)}") from none
 
     def _effective(self, cases: Sequence[Case]) -> tuple[Outcome, Draft, list[Reached]]:
         """Decides again without what turns out to have no effect, until all has."""
@@ -142,7 +157,31 @@ class Planner:
                     return self._kept(outcome, draft, compared)
                 except NotKeptError as error:
                     lost = self._not_kept(outcome, error)
+                    cases, moved = self._bounded(cases, lost)
+                    lost = {point: lost[point] for point in lost if point not in moved}
             dead |= lost
+
+    def _bounded(
+        self, cases: Sequence[Case], lost: Mapping[Point, str]
+    ) -> tuple[list[Case], set[Point]]:
+        """The same with returns that later architectures do not get to, where there can be such."""
+        below, sources = next_arch(self.options.arch), self.sources
+        places = NewReturns(sources.cub, sources.headers, sources.data, self.options.arch)
+        found, moved = list(cases), set()
+        for number, case in enumerate(cases):
+            one = case.measurement
+            bound = case.to.new and isinstance(case.to.new.at, Front) and case.to.new.at.below
+            if (
+                one.point not in lost
+                or bound
+                or below is None
+                or sources.cub.dialect != "selectors"
+            ):
+                continue
+            with contextlib.suppress(InputError):
+                found[number] = replace(case, to=places.bounded(one, case.told, case.to, below))
+                moved.add(one.point)
+        return found, moved
 
     def _decided(self, cases: Sequence[Case], dead: Mapping[Point, str]) -> Outcome:
         outcome = Outcome()

@@ -12,7 +12,7 @@ from policygen.model.branches import steps
 from policygen.model.cub import Cub
 from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.marks import Marked
-from policygen.model.tuning import TuningHeader
+from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point, point_of
 from policygen.proof.causes import Seen, explain
 from policygen.proof.compile import Progress
@@ -53,6 +53,10 @@ class Compiler:
     """Headers that are asked about with other content than the tree has."""
     sights: dict[tuple[str, str, bytes, str], Sight] = field(default_factory=dict)
     """What was looked at before."""
+    returned: dict[tuple[str, str, bytes, str], dict[Point, tuple[Family, Entry] | None]] = field(
+        default_factory=dict
+    )
+    """Which returns decide the workloads of a site."""
     comparisons: dict[tuple[tuple[str, bytes], ...], Compared] = field(default_factory=dict)
     """What was compared before."""
 
@@ -66,7 +70,7 @@ class Compiler:
         asked = self._asked(points)
         names = {place.site.header for place in asked}
         marked = self.mark({name: self.data[name] for name in sorted(names)})
-        questions = [self._keys(place, arch) for place in asked]
+        questions = [self._keys(place, arch, marked[place.site.header]) for place in asked]
         told = self._ask(questions, self.includes(), marked)
         if told.errors:
             raise Problems(told.errors)
@@ -76,11 +80,13 @@ class Compiler:
             for point in question.points
         }
 
-    def _keys(self, place: Place, arch: str) -> Asked:
+    def _keys(self, place: Place, arch: str, copy: Marked) -> Asked:
         """Where the keys of workloads lead, or which return decides them."""
         if place.site.dialect == "selectors":
             scaled = scaled_families(self.cub.version, place)
-            return Asked(place.site, place.points, (arch,), scaled, branches=True)
+            return Asked(
+                place.site, place.points, (arch,), scaled, branches=True, traits=copy.traits
+            )
         return Asked(place.site, place.points, (arch,), place.families)
 
     def compare(self, changed: Mapping[str, bytes]) -> Compared:
@@ -122,7 +128,7 @@ class Compiler:
         place = asked[0]
         name = place.site.header
         if place.site.dialect == "selectors":
-            return self._returned(place, changed, arch)
+            return self._returned(place, changed, point, arch)
         key = (place.site.name, name, changed.get(name, self.data[name]), arch)
         if key not in self.sights:
             self.sights[key] = self._look(place, changed, arch)
@@ -133,16 +139,23 @@ class Compiler:
         family, entry = sight.copy.entries[mine]
         return explain(sight.copy.header, family, entry, mine, sight.seen).reason
 
-    def _returned(self, place: Place, changed: Mapping[str, bytes], arch: str) -> str:
+    def _returned(self, place: Place, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Which return decides a workload after a change."""
         name = place.site.header
-        copy = self.mark({name: changed.get(name, self.data[name])})[name]
-        question = self._keys(place, arch)
-        told = self._ask([question], self.includes(changed), {name: copy})
-        if told.errors:
-            raise Problems(told.errors)
-        (workload,) = place.points
-        found = _told(question, workload, arch, told, copy).shown
+        content = changed.get(name, self.data[name])
+        key = (place.site.name, name, content, arch)
+        if key not in self.returned:
+            copy = self.mark({name: content})[name]
+            (everything,) = (p for p in self._all([name]) if p.site == place.site)
+            question = self._keys(everything, arch, copy)
+            told = self._ask([question], self.includes(changed), {name: copy})
+            if told.errors:
+                raise Problems(told.errors)
+            self.returned[key] = {
+                _point(one): _told(question, one, arch, told, copy).shown
+                for one in everything.points
+            }
+        found = self.returned[key][point]
         if found is None:
             return "the compiler takes other values"
         return f"the compiler takes what {name}:{found[1].line} ({found[0].name}) returns"
@@ -228,7 +241,7 @@ def _told(asked: Asked, point: Workload, arch: str, answered: Answered, copy: Ma
         found = returned(asked.families, point, marks, copy)
         entry = None if found.entry is None else copy.entries[found.entry]
         leads = {entry[0].name: Lead((), entry)} if entry else {}
-        return Told(values(asked.site, row), entry, leads, found.sizes)
+        return Told(values(asked.site, row), entry, leads, found.sizes, found.traits)
     found = shown(asked.families, point, marks, copy)
     leads = {
         name: Lead(key.args, copy.entries[key.entry] if key.entry >= 0 else None)

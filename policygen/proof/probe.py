@@ -1,7 +1,7 @@
 """Asks the compiler which values CUB selects, and which entry they come from."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 
@@ -50,6 +50,8 @@ class Asked:
     """Whether the values are asked for, or the entries alone."""
     branches: bool = False
     """Whether the returns of a policy selector are asked for."""
+    traits: tuple[str, ...] = ()
+    """Members of the policy selector, which are told with its returns."""
 
     @property
     def sections(self) -> "tuple[tuple[BoundFamily, ...] | None, ...]":
@@ -81,6 +83,8 @@ class Shown:
     """By the name of the family."""
     sizes: Mapping[str, int]
     """Role → bytes, of the roles whose sizes scale a count."""
+    traits: Mapping[str, Value] = field(default_factory=dict)
+    """What the policy selector knows of the workload's types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,8 @@ def _oldest(asked: Sequence[Asked], toolchain: Toolchain) -> str:
 def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[Section]:
     for start in range(0, len(asked.points), WORKLOADS):
         points = asked.points[start : start + WORKLOADS]
-        yield Section(asked.site, points, asked.archs, families)
+        traits = asked.traits if families is not None else ()
+        yield Section(asked.site, points, asked.archs, families, traits)
 
 
 def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
@@ -234,12 +239,14 @@ def returned(
     families: Sequence[BoundFamily], workload: Workload, row: Sequence[str], marked: Marked
 ) -> Shown:
     """The same in the selector dialect: which return decides; the families tell the sizes."""
-    mark, *sizes = row
     roles = sized_roles(workload.call, families)
+    mark, *told = row
+    traits, sizes = told[: len(told) - len(roles)], told[len(told) - len(roles) :]
     return Shown(
         entry=marked.entry(answers.value(mark)),
         keys={},
         sizes={r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)},
+        traits=dict(zip(marked.traits, map(answers.value, traits), strict=False)),
     )
 
 

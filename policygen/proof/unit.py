@@ -39,6 +39,8 @@ class Section:
     points: tuple[Workload, ...]
     archs: tuple[str, ...]
     families: tuple[BoundFamily, ...] | None = None
+    traits: tuple[str, ...] = ()
+    """Of a marked policy selector: its members, which are told, too."""
 
     @property
     def rows(self) -> tuple[tuple[Workload, str], ...]:
@@ -91,10 +93,11 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "policy": site.policy,
             "selector": site.dialect == "selectors",
             "marked": section.families is not None,
+            "traits": bool(section.traits),
             "untuned": site.untuned,
             "support": site.support,
             "setup": site.setup,
-            "facts": _values(site) if section.families is None else _marks(site, section.families),
+            "facts": _facts(section),
             "archs": [arch_number(arch) for arch in section.archs],
             "workloads": [
                 _workload(first + i * len(section.archs), point, section.families, version)
@@ -117,6 +120,13 @@ def axis_headers(point: Workload, version: str) -> Iterator[str]:
             header = axis_type(text, version).header
             if header:
                 yield header
+
+
+def _facts(section: Section) -> list[str]:
+    if section.families is None:
+        return _values(section.site)
+    traits = (f"value<traits.{name}>" for name in section.traits)
+    return [*_marks(section.site, section.families), *traits]
 
 
 def _values(site: Site) -> list[str]:

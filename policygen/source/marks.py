@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from policygen.model.base import Span
 from policygen.model.marks import Marked, mark
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.source.selectors.marks import is_marked, mark_selectors
+from policygen.source.selectors.marks import is_marked, mark_selectors, told_traits
 
 
 def mark_header(
@@ -36,7 +36,8 @@ def mark_returns(header: TuningHeader, data: bytes) -> Marked:
     """Marks the guarded returns that have values of their own."""
     entries = [(f, entry) for f in header.selectors for entry in f.entries if is_marked(entry)]
     edits = list(mark_selectors(data, [entry for _, entry in entries]))
-    return Marked(header, _edited(data, edits), tuple(entries))
+    told, traits = told_traits(data)
+    return Marked(header, _edited(data, [*edits, *told]), tuple(entries), traits)
 
 
 def _edited(data: bytes, edits: Sequence[tuple[Span, str]]) -> bytes:

@@ -82,14 +82,15 @@ def read_selectors(source: Source, header: str) -> tuple[Family, ...]:
 
 def _entries(known: _Branches, function: Function, body: Body) -> Iterator[tuple[str, Entry]]:
     found = [
-        (_arch(function, one.conditions), _entry(known, function, one)) for one in body.returns
+        (arch_of(function, one.conditions), _entry(known, function, one)) for one in body.returns
     ]
     found += _disabled(known, function, body)
     yield from sorted(found, key=lambda pair: pair[1].span.start)
 
 
-def _arch(function: Function, conditions: tuple[str, ...]) -> str:
-    facts = [text for text in _conjuncts(conditions) if "||" not in text]
+def arch_of(function: Function, conditions: tuple[str, ...]) -> str:
+    """The architecture that a return is for: the last that is asked for, or the function's."""
+    facts = [text for text in conjuncts(conditions) if "||" not in text]
     since = [match for text in facts if (match := _SINCE.match(text))]
     if since:
         return f"sm{since[-1][1]}{since[-1][2]}"
@@ -107,7 +108,7 @@ def _entry(known: _Branches, function: Function, one: Return) -> Entry:
     guard = known.source.guards.at(one.span.start)
     return Entry(
         kind="branch",
-        args=tuple(_conjuncts(one.conditions)),
+        args=tuple(conjuncts(one.conditions)),
         values=member_values(members),
         inherits=inherits,
         guard=guard.spelling,
@@ -137,7 +138,7 @@ def _lines(text: Text, comments: Comments, one: Return) -> Iterator[Line]:
                 yield line
 
 
-def _conjuncts(conditions: tuple[str, ...]) -> Iterator[str]:
+def conjuncts(conditions: tuple[str, ...]) -> Iterator[str]:
     """What must hold, one fact each."""
     for text in conditions:
         depth, start = 0, 0
@@ -234,10 +235,10 @@ def _disabled(known: _Branches, function: Function, body: Body) -> Iterator[tupl
             conditions = (*inner.conditions, match[1].strip())
             behind = (match[3] or "").lstrip("/ ").strip()
             yield (
-                _arch(function, conditions),
+                arch_of(function, conditions),
                 Entry(
                     kind="branch",
-                    args=tuple(_conjuncts(conditions)),
+                    args=tuple(conjuncts(conditions)),
                     values=_spelled(known, function, match[2]),
                     inherits=None,
                     guard=None,

@@ -14,6 +14,7 @@ from policygen.source.selectors.functions import find_functions, find_structs
 from policygen.source.text import Text
 
 Edit = tuple[Span, str]
+SELECTOR, OF_TYPES = "policy_selector", "policy_selector_from_types"
 COUNT = "items"
 """The member of a struct that only carries counts."""
 
@@ -41,3 +42,28 @@ def mark_selectors(data: bytes, entries: Sequence[Entry]) -> Iterator[Edit]:
         kind = around.returns if code[value.start : value.start + 1] == b"{" else ""
         yield Span(value.start, value.start), f"::policygen_marks::marked({kind}"
         yield Span(value.end, value.end), f", {mark(number)})"
+
+
+def told_traits(data: bytes) -> tuple[list[Edit], tuple[str, ...]]:
+    """The edits that let a selector tell its members in place of a policy, and their names.
+
+    A selector of types makes one of traits and calls it: that call gets an overload.
+    """
+    code = Text("", data).code
+    structs = find_structs(code)
+    selector = structs.get(SELECTOR)
+    calls = [f for f in find_functions(code, structs) if f.scope == OF_TYPES]
+    if selector is None or not selector.fields or len(calls) != 1:
+        return [], ()
+    (call,) = calls
+    body = data[call.body.start : call.body.end].decode(errors="surrogateescape")
+    (name,) = call.parameters
+    asked = "operator()(::policygen_marks::asked"
+    end = selector.body.end
+    return [
+        (Span(end, end), f"constexpr {SELECTOR} {asked}) const {{ return *this; }}"),
+        (
+            Span(call.span.end, call.span.end),
+            f" constexpr {SELECTOR} {asked} {name}) const {{{body}}}",
+        ),
+    ], selector.fields

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from policygen.model.base import Span
 from policygen.source.brackets import closing_brace, closing_bracket, trim
@@ -18,16 +19,52 @@ _OPENS, _CLOSES = b"([{", b")]}"
 _MARKS = re.compile(rb"[()\[\]{};:]")
 
 
+@dataclass(slots=True, eq=False)
+class Clause:
+    """An `if`, an `else` or the `case` labels of a `switch`, with the statements that it guards."""
+
+    kind: Literal["if", "else", "case"]
+    text: str
+    """What must hold."""
+    start: int
+    """Of an `if` behind an `else`: where that begins."""
+    scope: Span
+    """The block in which it stands, between its braces."""
+    end: int = 0
+
+
+Clauses = tuple[Clause, ...]
+"""Within each other, outermost first."""
+
+
+def conditions_of(clauses: Clauses) -> tuple[str, ...]:
+    """What must hold inside of all of them."""
+    return tuple(clause.text for clause in clauses)
+
+
 @dataclass(frozen=True, slots=True)
 class Return:
-    """One `return`, and what must hold for it to be reached, outermost first."""
+    """One `return`, and what must hold for it to be reached."""
 
     span: Span
     """With its `;`."""
     value: Span
-    conditions: tuple[str, ...]
+    clauses: Clauses
     statement: int
     """Where it begins with the `if` or `else` that it belongs to, when no block is between."""
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What must hold, outermost first."""
+        return conditions_of(self.clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A `break;`: where a `switch` is left without a return."""
+
+    span: Span
+    clauses: Clauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +79,10 @@ class Scope:
 class Body:
     """The statements of a function's body."""
 
-    returns: list[Return]
-    scopes: list[Scope]
+    returns: list[Return] = field(default_factory=list)
+    breaks: list[Break] = field(default_factory=list)
+    scopes: list[Scope] = field(default_factory=list)
+    clauses: list[Clause] = field(default_factory=list)
 
 
 class UnreadableError(ValueError):
@@ -56,19 +95,18 @@ class UnreadableError(ValueError):
 
 def read_body(code: bytes, body: Span) -> Body:
     """What a function's body returns; `body` lies between its braces."""
-    reader = _Reader(code)
-    reader.scopes.append(Scope(body, ()))
+    reader = _Reader(code, body)
     at = body.start
     while (at := reader.space(at)) < body.end:
         at = reader.statement(at, ())
-    return Body(reader.returns, reader.scopes)
+    return reader.found
 
 
 class _Reader:
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, body: Span) -> None:
         self.code = code
-        self.returns: list[Return] = []
-        self.scopes: list[Scope] = []
+        self.found = Body(scopes=[Scope(body, ())])
+        self.blocks = [body]
         self.depth = 0
 
     def space(self, at: int) -> int:
@@ -77,84 +115,105 @@ class _Reader:
         assert match is not None, "it may be empty"
         return match.end()
 
-    def statement(self, at: int, conditions: tuple[str, ...], first: int | None = None) -> int:
+    def statement(self, at: int, inside: Clauses, first: int | None = None) -> int:
         """Reads one statement; the place behind it."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise UnreadableError(at)
-        at = self._statement(self.space(at), conditions, first)
+        at = self._statement(self.space(at), inside, first)
         self.depth -= 1
         return at
 
-    def _statement(self, at: int, conditions: tuple[str, ...], first: int | None) -> int:
+    def _statement(self, at: int, inside: Clauses, first: int | None) -> int:
         first = at if first is None else first
         match = _WORD.match(self.code, at)
         word = (match[1] or match[2]) if match else b""
         if match is None or word in {b"do", b"else"}:
             return self.end(at) + 1
         if word == b"{":
-            return self.block(at, conditions)
+            return self.block(at, inside)
         if word == b"if":
-            return self.if_(match.end(), conditions, first)
+            return self.if_(match.end(), inside, first)
         if word == b"switch":
-            return self.switch(match.end(), conditions)
+            return self.switch(match.end(), inside)
         if word in {b"for", b"while"}:
-            return self.statement(self.parentheses(match.end()).end + 1, conditions)
+            return self.statement(self.parentheses(match.end()).end + 1, inside)
         end = self.end(at)
         if word == b"return":
             value = trim(self.code, match.end(), end)
-            self.returns.append(Return(Span(at, end + 1), value, conditions, first))
+            self.found.returns.append(Return(Span(at, end + 1), value, inside, first))
+        elif word == b"break":
+            self.found.breaks.append(Break(Span(at, end + 1), inside))
         return end + 1
 
-    def block(self, at: int, conditions: tuple[str, ...]) -> int:
+    def block(self, at: int, inside: Clauses) -> int:
         close = closing_brace(self.code, at)
         if close is None:
             raise UnreadableError(at)
-        self.scopes.append(Scope(Span(at, close + 1), conditions))
+        self.found.scopes.append(Scope(Span(at, close + 1), conditions_of(inside)))
+        self.blocks.append(Span(at + 1, close))
         at = self.space(at + 1)
         while at < close:
-            at = self.space(self.statement(at, conditions))
+            at = self.space(self.statement(at, inside))
+        self.blocks.pop()
         return close + 1
 
-    def if_(self, at: int, conditions: tuple[str, ...], first: int) -> int:
+    def if_(self, at: int, inside: Clauses, first: int) -> int:
         if constexpr := _CONSTEXPR.match(self.code, at):
             at = constexpr.end()
         condition = self.parentheses(at)
         text = squeeze(self.code[condition.start : condition.end])
-        at = self.statement(condition.end + 1, (*conditions, text), first)
+        then = self.clause("if", text, first)
+        at = then.end = self.statement(condition.end + 1, (*inside, then), first)
         match = _WORD.match(self.code, at)
         if match is None or match[1] != b"else":
             return at
-        return self.statement(match.end(), (*conditions, f"!({text})"), match.start(1))
+        other = self.clause("else", f"!({text})", match.start(1))
+        at = other.end = self.statement(match.end(), (*inside, other), match.start(1))
+        return at
 
-    def switch(self, at: int, conditions: tuple[str, ...]) -> int:
+    def clause(self, kind: Literal["if", "else", "case"], text: str, start: int) -> Clause:
+        """What begins at a place; where it ends is told later."""
+        found = Clause(kind, text, start, self.blocks[-1])
+        self.found.clauses.append(found)
+        return found
+
+    def switch(self, at: int, inside: Clauses) -> int:
         subject = self.parentheses(at)
         name = squeeze(self.code[subject.start : subject.end])
         at = self.space(subject.end + 1)
         close = closing_brace(self.code, at) if self.code[at : at + 1] == b"{" else None
         if close is None:
             raise UnreadableError(at)
-        open_cases: list[str] = []
-        inside: tuple[str, ...] = conditions
+        self.blocks.append(Span(at + 1, close))
+        now = inside
         start = at = self.space(at + 1)
         labelled = False
         while at < close:
             match = _WORD.match(self.code, at)
             if match and match[1] in {b"case", b"default"}:
                 colon = self.colon(match.end())
-                text = squeeze(self.code[match.end() : colon])
-                if not labelled:
-                    self.scopes.append(Scope(Span(start, at), inside))
-                    open_cases, start = [], at
-                open_cases.append(f"{name} == {text}" if text else f"{name}: default")
-                inside = (*conditions, " || ".join(open_cases))
+                label = squeeze(self.code[match.end() : colon])
+                text = f"{name} == {label}" if label else f"{name}: default"
+                if labelled:
+                    now[-1].text += f" || {text}"
+                else:
+                    self.close_case(now, inside, start, at)
+                    now, start = (*inside, self.clause("case", text, at)), at
                 labelled = True
                 at = self.space(colon + 1)
                 continue
             labelled = False
-            at = self.space(self.statement(at, inside))
-        self.scopes.append(Scope(Span(start, close), inside))
+            at = self.space(self.statement(at, now))
+        self.close_case(now, inside, start, close)
+        self.blocks.pop()
         return close + 1
+
+    def close_case(self, now: Clauses, inside: Clauses, start: int, end: int) -> None:
+        """What stood behind labels ends."""
+        self.found.scopes.append(Scope(Span(start, end), conditions_of(now)))
+        if now is not inside:
+            now[-1].end = end
 
     def parentheses(self, at: int) -> Span:
         """What stands between the parentheses at a place."""

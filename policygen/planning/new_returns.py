@@ -1,0 +1,121 @@
+"""A guarded return that a result needs and that is not there yet, in the selector dialect."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from policygen.errors import InputError
+from policygen.model.arch import arch_number
+from policygen.model.bindings import FamilyBinding
+from policygen.model.cub import Cub
+from policygen.model.facts import Told
+from policygen.model.tuning import TuningHeader
+from policygen.planning.branches import rules_of
+from policygen.planning.cases import Destination, NewReturn
+from policygen.planning.destination import site_of
+from policygen.planning.measured import Measurement
+from policygen.source.selectors.fronts import in_front
+from policygen.source.selectors.nearest import (
+    Bodies,
+    Reached,
+    gone_before,
+    left,
+    nearest,
+    reached,
+    read_bodies,
+)
+from policygen.source.selectors.truth import Truth, locals_of
+from policygen.source.text import Text
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the functions of a header do."""
+
+    text: Text
+    bodies: Bodies
+    constants: Mapping[str, str]
+    returns: tuple[Reached, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewReturns:
+    """Finds places for returns in the headers of a tree."""
+
+    cub: Cub
+    headers: Mapping[str, TuningHeader]
+    data: Mapping[str, bytes]
+    arch: str
+    headers_read: dict[str, Read] = field(default_factory=dict)
+
+    def beside(self, one: Measurement, told: Told) -> Destination:
+        """Among the returns of the architecture, or in a block of its own in front."""
+        read, truth, known = self._known(one, told)
+        own = [each for each in known if each.family.arch == self.arch]
+        if near := nearest(own, truth):
+            if gone := gone_before(near, truth):
+                line = read.text.line(gone.span.start)
+                raise InputError(
+                    f"{read.text.path}:{line} ({near.beside.function.label}) returns for it before"
+                    f" the returns of {self.arch}"
+                )
+            facts = (*near.around, *near.conditions)
+            return self._to(one, near.beside, NewReturn(near, facts, truth))
+        if end := left(own, truth, self.arch):
+            return self._to(one, end.beside, NewReturn(end, end.around, truth))
+        return self._in_front(one, read, known, truth, None)
+
+    def bounded(self, one: Measurement, told: Told, to: Destination, below: str) -> Destination:
+        """In a block of its own that ends before a later architecture."""
+        read, truth, known = self._known(one, told)
+        entry = to.new.like if to.new else told.shown[1] if told.shown else None
+        like = [each for each in known if entry and each.entry.body_span == entry.body_span]
+        return self._in_front(one, read, like or known, truth, below)
+
+    def _known(self, one: Measurement, told: Told) -> tuple[Read, Truth, list[Reached]]:
+        """A header, what is known of a workload, and the returns that have what it tunes."""
+        algorithm, site = site_of(one.benchmark, self.cub.version, "selectors")
+        read = self._read(site.header)
+        number = arch_number(self.arch)
+        known, unused = [], False
+        for each in read.returns:
+            if each.family.namespace != site.scope or arch_number(each.family.arch) > number:
+                continue
+            with contextlib.suppress(InputError):
+                rules, _ = rules_of(algorithm, site, each.family, each.entry)
+                unused = unused or not rules.keys() <= told.values.keys()
+                known.append(each)
+        if unused:
+            raise InputError("CUB selects another algorithm for it than the one that was measured")
+        return read, Truth(told.traits, self.arch, read.constants), known
+
+    def _read(self, name: str) -> Read:
+        if name not in self.headers_read:
+            text = Text(name, self.data[name])
+            bodies = read_bodies(text)
+            found = tuple(reached(bodies, self.headers[name].selectors))
+            self.headers_read[name] = Read(text, bodies, locals_of(text.code), found)
+        return self.headers_read[name]
+
+    def _in_front(
+        self,
+        one: Measurement,
+        read: Read,
+        known: Sequence[Reached],
+        truth: Truth,
+        below: str | None,
+    ) -> Destination:
+        front = in_front(read.text, known, read.bodies, truth, below)
+        if front is None:
+            raise InputError(
+                f"no return of {read.text.path} asks for what it has, but for a size or a type",
+                "Add a guarded return for it by hand; policygen updates it from then on.",
+            )
+        facts = (*([f"before {below}"] if below else []), *front.conditions)
+        return self._to(one, front.beside, NewReturn(front, facts, truth))
+
+    def _to(self, one: Measurement, like: Reached, new: NewReturn) -> Destination:
+        algorithm, site = site_of(one.benchmark, self.cub.version, "selectors")
+        rules, fields = rules_of(algorithm, site, like.family, like.entry)
+        binding = FamilyBinding(site=site.name, name=like.family.name, args=(), members=rules)
+        return Destination(site, binding, like.family, like.family.name, fields, new)

@@ -1,0 +1,250 @@
+"""The text of a guarded return that is new, and where it goes: in the manner of those beside it."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from policygen.errors import InputError
+from policygen.model.base import Span
+from policygen.model.tuning import Entry, conjunction
+from policygen.source.comments import Comments
+from policygen.source.selectors.branches import conjuncts
+from policygen.source.selectors.edits import branch_edits
+from policygen.source.selectors.nearest import Left, Nearest, Reached
+from policygen.source.selectors.statements import Clause
+from policygen.source.spelling import indent_of, line_end, line_start, newline
+from policygen.source.splice import splice
+from policygen.source.text import Text
+
+COLUMNS = 120
+UNIT = "  "
+_ELSE = re.compile(rb"\s*else\b")
+_GUARD = re.compile(rb"[ \t]*#[ \t]*(if|endif)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a new return says: the values, and where they come from."""
+
+    values: Mapping[str, str]
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Whole lines at a place, or in place of a statement."""
+
+    span: Span
+    text: str
+
+
+def add_beside(text: Text, near: Nearest, new: Returned) -> Addition:
+    """A return in the block of its nearest: another `case`, or another `if`."""
+    clause = near.clause
+    if clause.kind == "case":
+        if near.beside.clauses[-1] is clause and len(near.conditions) == 1:
+            return _case(text, near, new)
+        return _before_switch(text, near, new)
+    return _if(text, near, new)
+
+
+def take_over(text: Text, left: Left, new: Returned) -> Addition:
+    """A return in place of the statement with which a `case` gives up."""
+    indent = indent_of(text.data, left.span.start)
+    lines = [*labelled(new, indent), *returned(text, left.beside.entry, new, indent)]
+    return Addition(left.span, newline(text.data).join(lines).removeprefix(indent))
+
+
+def returned(
+    text: Text, entry: Entry, new: Returned, indent: str, around: tuple[str, str] = ("", "")
+) -> list[str]:
+    """The lines of a `return` like that of an entry, with other values."""
+    span = entry.body_span
+    assert span is not None, "it has values"
+    edits = list(branch_edits(text.data, entry, new.values, ""))
+    moved = [edit.model_copy(update={"span": _less(edit.span, span.start)}) for edit in edits]
+    value = splice(text.path, text.data[span.start : span.end], moved).decode()
+    by = len(_margin(text.data, span.start))
+    first, *rest = value.splitlines()
+    rest = [indent + row[min(by, len(row) - len(row.lstrip())) :] for row in rest]
+    rows = [f"{indent}return {around[0]}{first}", *rest]
+    rows[-1] += f"{around[1]};"
+    return rows
+
+
+def guarded(
+    conditions: Sequence[str], rows: Sequence[str], indent: str, word: str = ""
+) -> list[str]:
+    """`if (…)` with its block."""
+    return [
+        *condition_lines(conditions, indent, word),
+        f"{indent}{{",
+        *rows,
+        f"{indent}}}",
+    ]
+
+
+def condition_lines(conditions: Sequence[str], indent: str, word: str = "") -> list[str]:
+    """`if (…)`, on several lines where it is long."""
+    whole = f"{indent}{word}if ({conjunction(tuple(conditions))})"
+    if len(whole) <= COLUMNS:
+        return [whole]
+    rows: list[str] = []
+    for part in whole.split(" && "):
+        if rows and len(rows[-1]) + len(" && ") + len(part) <= COLUMNS:
+            rows[-1] += f" && {part}"
+        else:
+            rows.append(f"{indent}    && {part}" if rows else part)
+    return rows
+
+
+def _if(text: Text, near: Nearest, new: Returned) -> Addition:
+    clause = near.clause
+    indent = indent_of(text.data, clause.start)
+    if _chained(text, clause):
+        rows = [
+            *labelled(new, indent + UNIT),
+            *returned(text, near.beside.entry, new, indent + UNIT),
+        ]
+        at = line_end(text.data, clause.end)
+        gap = newline(text.data)
+        return Addition(
+            Span(at, at), gap + gap.join(guarded(near.conditions, rows, indent, "else "))
+        )
+    rows = _block(text, near.beside, near.conditions, new, indent)
+    return _between(text, near, rows)
+
+
+def _block(
+    text: Text, beside: Reached, conditions: Sequence[str], new: Returned, indent: str
+) -> list[str]:
+    """An `if` with a return, on one line where the one beside it is."""
+    entry, inner = beside.entry, beside.clauses[-1]
+    assert entry.span is not None
+    one_line = inner.kind == "if" and b"\n" not in text.data[inner.start : entry.span.end]
+    if one_line:
+        row = condition_lines(conditions, indent)
+        value = returned(text, entry, new, "")
+        if len(row) == 1 and len(value) == 1:
+            return [*labelled(new, indent), f"{row[0]} {value[0]}"]
+    inside = indent + UNIT
+    rows = [*labelled(new, inside), *returned(text, entry, new, inside)]
+    return guarded(conditions, rows, indent)
+
+
+def _between(text: Text, near: Nearest, rows: list[str]) -> Addition:
+    """Among the `if`s of a block: what asks for more comes first, then by size."""
+    mine = near.conditions
+    ifs = [c for c in near.beside.body.clauses if c.scope == near.clause.scope and c.kind == "if"]
+    before, after = None, near.clause
+    for clause in ifs:
+        theirs = tuple(conjuncts((clause.text,)))
+        if set(theirs) < set(mine):
+            before = before or clause
+        elif set(theirs) > set(mine):
+            before, after = None, clause
+    if before is None:
+        alike = [c for c in ifs if _names(conjuncts((c.text,))) == _names(mine)]
+        sizes = [sizes_of(conjuncts((c.text,))) for c in alike]
+        if near.clause in alike and sizes == sorted(sizes):
+            smaller = [c for c, size in zip(alike, sizes, strict=True) if size <= sizes_of(mine)]
+            if not smaller:
+                before = alike[0]
+            elif ifs.index(smaller[-1]) > ifs.index(after) or after is near.clause:
+                after = smaller[-1]
+    gap = [""] if spaced(text, near.clause) else []
+    if before is not None:
+        at = above(text, before.start)
+        return _lines(text, at, [*rows, *gap])
+    return _lines(text, _below(text, after.end), [*gap, *rows])
+
+
+def _case(text: Text, near: Nearest, new: Returned) -> Addition:
+    data, clause = text.data, near.clause
+    (condition,) = near.conditions
+    label = condition.partition(" == ")[2]
+    cases = [c for c in near.beside.body.clauses if c.scope == clause.scope and c.kind == "case"]
+    if any(condition in c.text.split(" || ") for c in cases):
+        raise InputError(f"there is a case {label} already, which returns under more conditions")
+    later = [
+        c
+        for c in cases
+        if c.text.endswith(": default") or sizes_of([c.text]) > sizes_of([condition])
+    ]
+    indent = indent_of(data, clause.start)
+    entry = near.beside.entry
+    assert entry.span is not None
+    inside = indent_of(data, entry.span.start)
+    rows = [f"{indent}case {label}:", *labelled(new, inside), *returned(text, entry, new, inside)]
+    at = above(text, later[0].start) if later else line_start(data, clause.scope.end)
+    return _lines(text, at, rows)
+
+
+def _before_switch(text: Text, near: Nearest, new: Returned) -> Addition:
+    """For what has no `case` at all: an `if` above the `switch`."""
+    start = text.code.rindex(b"switch", 0, near.clause.scope.start)
+    indent = indent_of(text.data, start)
+    inside = indent + UNIT
+    rows = [*labelled(new, inside), *returned(text, near.beside.entry, new, inside)]
+    return _lines(text, above(text, start), [*guarded(near.conditions, rows, indent), ""])
+
+
+def labelled(new: Returned, indent: str) -> list[str]:
+    """The comment that tells where the values come from."""
+    return [f"{indent}// {new.label}"] if new.label else []
+
+
+def _lines(text: Text, at: int, rows: Sequence[str]) -> Addition:
+    end = newline(text.data)
+    return Addition(Span(at, at), "".join(row + end for row in rows))
+
+
+def _chained(text: Text, clause: Clause) -> bool:
+    """Whether an `if` stands behind an `else`, or before one."""
+    behind = _ELSE.match(text.code, clause.end) is not None
+    return behind or text.code.startswith(b"else", clause.start)
+
+
+def spaced(text: Text, clause: Clause) -> bool:
+    """Whether there are blank lines around the clauses of a block."""
+    before = text.data[: above(text, clause.start)].removesuffix(b"\n").rstrip(b" \t\r")
+    behind = text.data[_below(text, clause.end) :].lstrip(b" \t")
+    return before.endswith(b"\n") or behind[:1] in {b"\n", b"\r"}
+
+
+def above(text: Text, at: int) -> int:
+    """Before a statement, the comment above it and the `#if` that it begins."""
+    data = text.data
+    comments = Comments(text).above(at)
+    start = line_start(data, comments[0].start if comments else at)
+    previous = line_start(data, start - 1) if start else start
+    guard = _GUARD.match(data, previous)
+    return previous if guard and guard[1] == b"if" else start
+
+
+def _below(text: Text, end: int) -> int:
+    """The line behind a statement, and behind the `#endif` that it ends with."""
+    data = text.data
+    at = line_end(data, end) + len(newline(data))
+    guard = _GUARD.match(data, at)
+    return line_end(data, at) + len(newline(data)) if guard and guard[1] == b"endif" else at
+
+
+def _margin(data: bytes, at: int) -> str:
+    """The white space with which a line begins."""
+    row = data[line_start(data, at) : at].decode()
+    return row[: len(row) - len(row.lstrip())]
+
+
+def _names(facts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(re.split(r"\W", fact)[0] for fact in facts)
+
+
+def sizes_of(facts: Iterable[str]) -> tuple[int, ...]:
+    """The numbers that are asked for."""
+    found = (re.search(r"== (\d+)", fact) for fact in facts)
+    return tuple(int(match[1]) for match in found if match)
+
+
+def _less(span: Span, by: int) -> Span:
+    return Span(span.start - by, span.end - by)

@@ -1,0 +1,177 @@
+"""Beside which return one for another workload would stand, and what it would ask for.
+
+The nearest is the return that asks for what the workload has, but for a size, a type or a flag in
+its innermost conditions: with the workload's own in their place it stands in the same block.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from policygen.model.base import Span
+from policygen.model.tuning import Entry, Family, spell
+from policygen.source.selectors.branches import arch_of, conjuncts
+from policygen.source.selectors.functions import Function, find_functions, find_structs
+from policygen.source.selectors.statements import Body, Clause, Clauses, Return, read_body
+from policygen.source.selectors.truth import Truth
+from policygen.source.text import Text
+
+# "key_size == 4", "accum_t == type_t::float32"
+_EQUAL = re.compile(r"(\w+)\s*==\s*((?:\w+::)*)(\w+)")
+_FLAG = re.compile(r"(not\s+|!\s*)?(\w+)")
+_CAPABILITY = re.compile(r"\bcc\b")
+Bodies = list[tuple[Function, Body]]
+ANY_OTHER = "other"
+"""The type of all that CUB has no name for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A return of a header, and how it is reached."""
+
+    family: Family
+    entry: Entry
+    function: Function
+    body: Body
+    clauses: Clauses
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A return that is not there yet, and the one that it stands beside."""
+
+    beside: Reached
+    clause: Clause
+    """Of the one beside: it stands in the same block."""
+    around: tuple[str, ...]
+    """What holds in that block."""
+    conditions: tuple[str, ...]
+    """What it asks for itself."""
+
+
+def read_bodies(text: Text) -> Bodies:
+    """The functions of a header that return policies, with their statements."""
+    code = text.code
+    found = find_functions(code, find_structs(code))
+    return [(function, read_body(code, function.body)) for function in found]
+
+
+def reached(bodies: Bodies, families: Sequence[Family]) -> Iterator[Reached]:
+    """The live returns with values, in the order of the header."""
+    entries = {
+        entry.body_span.start: (family, entry)
+        for family in families
+        for entry in family.entries
+        if entry.body_span and entry.members and not entry.disabled
+    }
+    for function, body in bodies:
+        for one in body.returns:
+            if found := entries.get(one.value.start):
+                yield Reached(*found, function, body, one.clauses)
+
+
+def nearest(known: Sequence[Reached], truth: Truth) -> Nearest | None:
+    """The best of some returns to stand beside; none where all ask for something else."""
+    flags = {fact for one in known for fact in one.entry.args}
+    found = [near for one in known if (near := _near(one, truth, flags))]
+    return min(found, key=_cost, default=None)
+
+
+def _near(one: Reached, truth: Truth, flags: set[str]) -> Nearest | None:
+    facts = [list(conjuncts((clause.text,))) for clause in one.clauses]
+    wrong = [level for level, own in enumerate(facts) if any(truth.holds(f) is False for f in own)]
+    if not wrong:
+        return None
+    level = wrong[0]
+    own = [own_condition(fact, truth, flags) for told in facts[level:] for fact in told]
+    conditions = tuple(fact for fact in own if fact)
+    if len(conditions) < len(own) or any(map(_CAPABILITY.match, conditions)):
+        return None
+    around = tuple(fact for told in facts[:level] for fact in told)
+    return Nearest(one, one.clauses[level], around, conditions)
+
+
+def own_condition(fact: str, truth: Truth, flags: set[str]) -> str | None:
+    """A condition as it is, or with what the workload has; none where nothing can be said."""
+    held = truth.holds(fact)
+    if held is None:
+        return None
+    return fact if held else _with_own(fact, truth, flags)
+
+
+def _with_own(fact: str, truth: Truth, flags: set[str]) -> str | None:
+    equals = list(_EQUAL.finditer(fact))
+    if equals and len({match[1] for match in equals}) == 1 and "!=" not in fact:
+        name, space = equals[0][1], equals[0][2]
+        value = truth.traits.get(name)
+        if value is None or value == ANY_OTHER:
+            return None
+        return f"{name} == {space if isinstance(value, str) else ''}{spell(value)}"
+    if flag := _FLAG.fullmatch(fact):
+        turned = flag[2] if flag[1] else f"not {flag[2]}"
+        asked = {turned, turned.replace("not ", "!")} & flags
+        return min(asked, default=None)
+    return None
+
+
+def _cost(near: Nearest) -> tuple[int, ...]:
+    """Few conditions of its own, of these few others than beside; then the closest numbers."""
+    theirs = [f for c in near.beside.clauses for f in conjuncts((c.text,))][len(near.around) :]
+    both = enumerate(zip(theirs, near.conditions, strict=True))
+    other = [(place, a, b) for place, (a, b) in both if a != b]
+    apart = [abs(_number(a) - _number(b)) for _, a, b in other]
+    return len(other), len(near.conditions), -other[0][0], *apart
+
+
+def _number(fact: str) -> int:
+    digits = re.search(r"== (\d+)$", fact)
+    return int(digits[1]) if digits else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Where a workload leaves its `case` without a return."""
+
+    beside: Reached
+    span: Span
+    """The `break;` or the empty return."""
+    around: tuple[str, ...]
+
+
+def left(known: Sequence[Reached], truth: Truth, arch: str) -> Left | None:
+    """The statement with which a `case` for a workload gives up, and a return to be like."""
+    for function, body in {id(one.body): (one.function, one.body) for one in known}.values():
+        ends = [(b.span, b.clauses) for b in body.breaks]
+        ends += [(r.span, r.clauses) for r in body.returns if _is_empty(r)]
+        for span, clauses in ends:
+            facts = [fact for clause in clauses for fact in conjuncts((clause.text,))]
+            inside = any(c.kind == "case" and _EQUAL.search(c.text) for c in clauses)
+            if not inside or not all(truth.holds(fact) for fact in facts):
+                continue
+            if arch_of(function, tuple(c.text for c in clauses)) != arch:
+                continue
+            theirs = [one for one in known if one.body is body]
+            beside = max(theirs, key=lambda one: _shared(one.clauses, clauses))
+            return Left(beside, span, tuple(facts))
+    return None
+
+
+def _is_empty(one: Return) -> bool:
+    return one.value.end - one.value.start <= len("{ }")
+
+
+def _shared(one: Clauses, other: Clauses) -> int:
+    return sum(a is b for a, b in zip(one, other, strict=False))
+
+
+def gone_before(near: Nearest, truth: Truth) -> Return | None:
+    """A return that a workload meets before it gets to the block of its nearest."""
+    return next(
+        (
+            one
+            for one in near.beside.body.returns
+            if one.span.end <= near.clause.start
+            and all(truth.holds(f) for c in one.clauses for f in conjuncts((c.text,)))
+        ),
+        None,
+    )
