@@ -94,7 +94,9 @@ class NewReturns:
             text = Text(name, self.data[name])
             bodies = read_bodies(text)
             found = tuple(reached(bodies, self.headers[name].selectors))
-            self.headers_read[name] = Read(text, bodies, locals_of(text.code), found)
+            self.headers_read[name] = Read(
+                text, bodies, locals_of(text.code, (f.body for f, _ in bodies)), found
+            )
         return self.headers_read[name]
 
     def _in_front(

@@ -1,8 +1,9 @@
 """The text of a guarded return that is new, and where it goes: in the manner of those beside it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from policygen.errors import InputError
 from policygen.model.base import Span
@@ -18,6 +19,7 @@ from policygen.source.text import Text
 
 COLUMNS = 120
 UNIT = "  "
+Sizes = tuple[int, ...]
 _ELSE = re.compile(rb"\s*else\b")
 _GUARD = re.compile(rb"[ \t]*#[ \t]*(if|endif)\b")
 
@@ -146,8 +148,10 @@ def _between(text: Text, near: Nearest, rows: list[str]) -> Addition:
     if before is None:
         alike = [c for c in ifs if _names(conjuncts((c.text,))) == _names(mine)]
         sizes = [sizes_of(conjuncts((c.text,))) for c in alike]
-        if near.clause in alike and sizes == sorted(sizes):
-            smaller = [c for c, size in zip(alike, sizes, strict=True) if size <= sizes_of(mine)]
+        order = _order(sizes)
+        if near.clause in alike and order is not None:
+            own = order(sizes_of(mine))
+            smaller = [c for c, size in zip(alike, sizes, strict=True) if order(size) <= own]
             if not smaller:
                 before = alike[0]
             elif ifs.index(smaller[-1]) > ifs.index(after) or after is near.clause:
@@ -240,7 +244,21 @@ def _names(facts: Iterable[str]) -> tuple[str, ...]:
     return tuple(re.split(r"\W", fact)[0] for fact in facts)
 
 
-def sizes_of(facts: Iterable[str]) -> tuple[int, ...]:
+def _order(rows: Sequence[Sizes]) -> Callable[[Sizes], Sizes] | None:
+    """By which of some sizes returns are sorted first, and by which then."""
+    for places in permutations(range(len(rows[0]))) if rows else ():
+
+        def order(sizes: Sizes, places: tuple[int, ...] = places) -> Sizes:
+            return tuple(sizes[place] for place in places)
+
+        if all(len(row) == len(places) for row in rows):
+            sorted_ones = sorted(rows, key=order)
+            if list(rows) == sorted_ones:
+                return order
+    return None
+
+
+def sizes_of(facts: Iterable[str]) -> Sizes:
     """The numbers that are asked for."""
     found = (re.search(r"== (\d+)", fact) for fact in facts)
     return tuple(int(match[1]) for match in found if match)

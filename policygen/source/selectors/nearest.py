@@ -19,6 +19,8 @@ from policygen.source.text import Text
 # "key_size == 4", "accum_t == type_t::float32"
 _EQUAL = re.compile(r"(\w+)\s*==\s*((?:\w+::)*)(\w+)")
 _FLAG = re.compile(r"(not\s+|!\s*)?(\w+)")
+# "!(is_even)", of an `else`
+_NOT = re.compile(r"!\((\w+)\)")
 _CAPABILITY = re.compile(r"\bcc\b")
 Bodies = list[tuple[Function, Body]]
 ANY_OTHER = "other"
@@ -74,7 +76,7 @@ def nearest(known: Sequence[Reached], truth: Truth) -> Nearest | None:
     """The best of some returns to stand beside; none where all ask for something else."""
     flags = {fact for one in known for fact in one.entry.args}
     found = [near for one in known if (near := _near(one, truth, flags))]
-    return min(found, key=_cost, default=None)
+    return min(found, key=lambda near: _cost(near, truth), default=None)
 
 
 def _near(one: Reached, truth: Truth, flags: set[str]) -> Nearest | None:
@@ -96,7 +98,7 @@ def own_condition(fact: str, truth: Truth, flags: set[str]) -> str | None:
     held = truth.holds(fact)
     if held is None:
         return None
-    return fact if held else _with_own(fact, truth, flags)
+    return _NOT.sub(r"!\1", fact) if held else _with_own(fact, truth, flags)
 
 
 def _with_own(fact: str, truth: Truth, flags: set[str]) -> str | None:
@@ -114,13 +116,14 @@ def _with_own(fact: str, truth: Truth, flags: set[str]) -> str | None:
     return None
 
 
-def _cost(near: Nearest) -> tuple[int, ...]:
+def _cost(near: Nearest, truth: Truth) -> tuple[int, ...]:
     """Few conditions of its own, of these few others than beside; then the closest numbers."""
+    open_ones = sum(truth.holds(fact) is None for fact in near.around)
     theirs = [f for c in near.beside.clauses for f in conjuncts((c.text,))][len(near.around) :]
     both = enumerate(zip(theirs, near.conditions, strict=True))
     other = [(place, a, b) for place, (a, b) in both if a != b]
     apart = [abs(_number(a) - _number(b)) for _, a, b in other]
-    return len(other), len(near.conditions), -other[0][0], *apart
+    return open_ones, len(other), len(near.conditions), -other[0][0], *apart
 
 
 def _number(fact: str) -> int:

@@ -1,7 +1,7 @@
 """Whether a condition of a policy selector holds for one workload on one architecture."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from policygen.model.arch import arch_number
@@ -21,11 +21,12 @@ _DEEPEST = 8
 """Constants that are made from others."""
 
 
-def locals_of(code: bytes) -> dict[str, str]:
-    """The constants that functions of a header compute, where a name means one thing."""
+def locals_of(code: bytes, bodies: Iterable[Span]) -> dict[str, str]:
+    """The constants that functions compute, where a name means one thing in all of them."""
     found: dict[str, set[str]] = {}
-    for match in _LOCAL.finditer(code):
-        found.setdefault(match[1].decode(), set()).add(squeeze(match[2]))
+    for body in bodies:
+        for match in _LOCAL.finditer(code, body.start, body.end):
+            found.setdefault(match[1].decode(), set()).add(squeeze(match[2]))
     return {name: texts.pop() for name, texts in found.items() if len(texts) == 1}
 
 
