@@ -2,35 +2,48 @@
 
 from collections.abc import Iterator, Sequence
 
+from policygen.model.arch import arch_number
 from policygen.planning.decide import Write
 from policygen.source.selectors.additions import Addition, Returned, add_beside, sizes_of, take_over
 from policygen.source.selectors.fronts import Front, add_in_front
 from policygen.source.selectors.nearest import Left
+from policygen.source.selectors.twins import Twin, add_twin
 from policygen.source.text import Text
 
 
 def added_returns(text: Text, writes: Sequence[Write]) -> Iterator[tuple[Addition, str]]:
     """What is added, and for which variants; at one place what asks for more comes first."""
     fronts: dict[tuple[int, str | None], list[tuple[Front, Write]]] = {}
+    twins: dict[tuple[str, str | None], list[tuple[Twin, Write]]] = {}
     for write in sorted(writes, key=_order):
         new = write.spots[0].to.new
         assert new is not None, "it is a return that is not there yet"
         at = new.at
-        if isinstance(at, Front):
+        if isinstance(at, Twin):
+            twins.setdefault((at.function.name, at.below), []).append((at, write))
+        elif isinstance(at, Front):
             fronts.setdefault((at.block.start, at.below), []).append((at, write))
         elif isinstance(at, Left):
             yield take_over(text, at, _returned(write)), write.reason
         else:
             yield add_beside(text, at, _returned(write)), write.reason
+    for pairs in twins.values():
+        reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
+        for addition in add_twin(text, [(at, _returned(write)) for at, write in pairs]):
+            yield addition, reasons
     for group in fronts.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in group))
         yield add_in_front(text, [(at, _returned(write)) for at, write in group]), reasons
 
 
 def _order(write: Write) -> tuple[object, ...]:
-    """By sizes; of what asks for the same sizes, the one that asks for more comes first."""
+    """By sizes; of what asks for the same sizes, the one that asks for more comes first.
+
+    What is like a return of a later architecture comes before what is like one of an earlier.
+    """
     facts = write.spots[0].args
-    return sizes_of(facts), -len(facts), facts
+    newest = -arch_number(write.spots[0].to.family.arch)
+    return newest, sizes_of(facts), -len(facts), facts
 
 
 def _returned(write: Write) -> Returned:

@@ -17,17 +17,23 @@ from policygen.planning.measured import Measurement
 from policygen.source.selectors.fronts import Front
 from policygen.source.selectors.nearest import Left, Nearest
 from policygen.source.selectors.truth import Truth
+from policygen.source.selectors.twins import Twin
 
 
 @dataclass(frozen=True, slots=True)
 class NewReturn:
     """A guarded return that is to be written."""
 
-    at: Nearest | Left | Front
+    at: Nearest | Left | Front | Twin
     facts: tuple[str, ...]
     """What holds where it stands: the same for all workloads that get it."""
     truth: Truth
     """Of the workload that it is for."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether later architectures do not get to it."""
+        return isinstance(self.at, Front | Twin) and self.at.below is not None
 
     def takes(self, told: Told) -> bool:
         """Whether another workload may get it, too."""

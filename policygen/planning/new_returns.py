@@ -25,6 +25,7 @@ from policygen.source.selectors.nearest import (
     read_bodies,
 )
 from policygen.source.selectors.truth import Truth, locals_of
+from policygen.source.selectors.twins import twin
 from policygen.source.text import Text
 
 
@@ -46,6 +47,8 @@ class NewReturns:
     headers: Mapping[str, TuningHeader]
     data: Mapping[str, bytes]
     arch: str
+    below: str | None = None
+    """The architecture before which a new block ends; none where later ones inherit."""
     headers_read: dict[str, Read] = field(default_factory=dict)
 
     def beside(self, one: Measurement, told: Told) -> Destination:
@@ -63,23 +66,22 @@ class NewReturns:
             return self._to(one, near.beside, NewReturn(near, facts, truth))
         if end := left(own, truth, self.arch):
             return self._to(one, end.beside, NewReturn(end, end.around, truth))
-        return self._in_front(one, read, known, truth, None)
+        return self._in_front(one, told, read, known, truth)
 
-    def bounded(self, one: Measurement, told: Told, to: Destination, below: str) -> Destination:
-        """In a block of its own that ends before a later architecture."""
+    def bounded(self, one: Measurement, told: Told, to: Destination) -> Destination:
+        """In a block of its own, which later architectures do not get to."""
         read, truth, known = self._known(one, told)
         entry = to.new.like if to.new else told.shown[1] if told.shown else None
         like = [each for each in known if entry and each.entry.body_span == entry.body_span]
-        return self._in_front(one, read, like or known, truth, below)
+        return self._in_front(one, told, read, like or known, truth)
 
     def _known(self, one: Measurement, told: Told) -> tuple[Read, Truth, list[Reached]]:
         """A header, what is known of a workload, and the returns that have what it tunes."""
         algorithm, site = site_of(one.benchmark, self.cub.version, "selectors")
         read = self._read(site.header)
-        number = arch_number(self.arch)
         known, unused = [], False
         for each in read.returns:
-            if each.family.namespace != site.scope or arch_number(each.family.arch) > number:
+            if each.family.namespace != site.scope:
                 continue
             with contextlib.suppress(InputError):
                 rules, _ = rules_of(algorithm, site, each.family, each.entry)
@@ -102,18 +104,23 @@ class NewReturns:
     def _in_front(
         self,
         one: Measurement,
+        told: Told,
         read: Read,
         known: Sequence[Reached],
         truth: Truth,
-        below: str | None,
     ) -> Destination:
-        front = in_front(read.text, known, read.bodies, truth, below)
+        now = told.shown[1].body_span if told.shown else None
+        decides = next((each for each in known if each.entry.body_span == now), None)
+        number = arch_number(self.arch)
+        earlier = [each for each in known if arch_number(each.family.arch) <= number]
+        found = in_front(read.text, earlier, read.bodies, truth, self.below, decides)
+        front = found or twin(read.text, known, read.bodies, truth, self.below)
         if front is None:
             raise InputError(
                 f"no return of {read.text.path} asks for what it has, but for a size or a type",
                 "Add a guarded return for it by hand; policygen updates it from then on.",
             )
-        facts = (*([f"before {below}"] if below else []), *front.conditions)
+        facts = (*([f"before {self.below}"] if self.below else []), *front.conditions)
         return self._to(one, front.beside, NewReturn(front, facts, truth))
 
     def _to(self, one: Measurement, like: Reached, new: NewReturn) -> Destination:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from policygen.bindings.recorded import benchmark_of
-from policygen.errors import InputError, PolicygenError, together
+from policygen.errors import EffectError, InputError, PolicygenError, together
 from policygen.model.arch import arch_number
 from policygen.model.branches import own
 from policygen.model.changes import changes as told_changes
@@ -26,7 +26,6 @@ from policygen.planning.later import NotKeptError, keep_later
 from policygen.planning.measured import Measurement, Refused, in_line, measurements
 from policygen.planning.new_returns import NewReturns
 from policygen.planning.oracle import Oracle
-from policygen.source.selectors.fronts import Front
 from policygen.source.splice import splice
 
 
@@ -107,7 +106,7 @@ class Planner:
 
     def _branches(self, known: Sequence[Measurement]) -> tuple[list[Case], list[Action]]:
         """The same in the selector dialect: the return that decides is where it is written."""
-        cub, arch = self.sources.cub, self.options.arch
+        arch = self.options.arch
         found, cases, actions = [], [], []
         for one in known:
             if one.benchmark.writable:
@@ -115,7 +114,7 @@ class Planner:
             else:
                 actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
         told = self.oracle.tell([one.point for one in found], arch)
-        places = NewReturns(cub, self.sources.headers, self.sources.data, arch)
+        places = self._places()
         for one in found:
             if one.point not in told:
                 actions.append(one.rejected("the compiler refuses its header"))
@@ -150,7 +149,14 @@ class Planner:
                 continue
             if not self.prove:
                 return outcome, draft, []
-            compared = self._compare(draft)
+            try:
+                compared = self._compare(draft)
+            except EffectError:
+                added = [write for write in outcome.writes if write.spots[0].to.new]
+                if not added:
+                    raise
+                dead |= dict.fromkeys(_points(added), "with a return for it nothing compiles")
+                continue
             lost = self._lost(outcome, draft, compared) or self._harmed(cases, outcome, compared)
             if not lost:
                 try:
@@ -165,23 +171,21 @@ class Planner:
         self, cases: Sequence[Case], lost: Mapping[Point, str]
     ) -> tuple[list[Case], set[Point]]:
         """The same with returns that later architectures do not get to, where there can be such."""
-        below, sources = next_arch(self.options.arch), self.sources
-        places = NewReturns(sources.cub, sources.headers, sources.data, self.options.arch)
-        found, moved = list(cases), set()
+        places, found, moved = self._places(), list(cases), set()
         for number, case in enumerate(cases):
-            one = case.measurement
-            bound = case.to.new and isinstance(case.to.new.at, Front) and case.to.new.at.below
-            if (
-                one.point not in lost
-                or bound
-                or below is None
-                or sources.cub.dialect != "selectors"
-            ):
-                continue
-            with contextlib.suppress(InputError):
-                found[number] = replace(case, to=places.bounded(one, case.told, case.to, below))
-                moved.add(one.point)
+            one, new = case.measurement, case.to.new
+            if one.point in lost and places.below and not (new and new.bounded):
+                with contextlib.suppress(InputError):
+                    found[number] = replace(case, to=places.bounded(one, case.told, case.to))
+                    moved.add(one.point)
         return found, moved
+
+    def _places(self) -> NewReturns:
+        """Where returns can be added; in the specialization dialect there are none."""
+        cub, arch = self.sources.cub, self.options.arch
+        only = self.options.reach == "only" and cub.dialect == "selectors"
+        below = next_arch(arch) if only else None
+        return NewReturns(cub, self.sources.headers, self.sources.data, arch, below)
 
     def _decided(self, cases: Sequence[Case], dead: Mapping[Point, str]) -> Outcome:
         outcome = Outcome()

@@ -9,7 +9,7 @@ from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, conjunction
 from policygen.source.comments import Comments
-from policygen.source.selectors.branches import conjuncts
+from policygen.source.selectors.branches import COMMENTED, conjuncts
 from policygen.source.selectors.edits import branch_edits
 from policygen.source.selectors.nearest import Left, Nearest, Reached
 from policygen.source.selectors.statements import Clause
@@ -114,7 +114,7 @@ def _if(text: Text, near: Nearest, new: Returned) -> Addition:
             Span(at, at), gap + gap.join(guarded(near.conditions, rows, indent, "else "))
         )
     rows = _block(text, near.beside, near.conditions, new, indent)
-    return _between(text, near, rows)
+    return _instead(text, near.instead, rows) if near.instead else _between(text, near, rows)
 
 
 def _block(
@@ -132,6 +132,18 @@ def _block(
     inside = indent + UNIT
     rows = [*labelled(new, inside), *returned(text, entry, new, inside)]
     return guarded(conditions, rows, indent)
+
+
+def _instead(text: Text, out: Span, rows: list[str]) -> Addition:
+    """In place of the same condition that is commented out, and of why it is."""
+    data = text.data
+    start, end = line_start(data, out.start), line_end(data, out.end) + len(newline(data))
+    while (previous := line_start(data, start - 1)) < start:
+        row = data[previous:start].decode().strip()
+        if not row.startswith("//") or COMMENTED.match(row.lstrip("/ ")):
+            break
+        start = previous
+    return Addition(Span(start, end), _lines(text, start, rows).text)
 
 
 def _between(text: Text, near: Nearest, rows: list[str]) -> Addition:
@@ -160,7 +172,7 @@ def _between(text: Text, near: Nearest, rows: list[str]) -> Addition:
     if before is not None:
         at = above(text, before.start)
         return _lines(text, at, [*rows, *gap])
-    return _lines(text, _below(text, after.end), [*gap, *rows])
+    return _lines(text, below_line(text, after.end), [*gap, *rows])
 
 
 def _case(text: Text, near: Nearest, new: Returned) -> Addition:
@@ -212,7 +224,7 @@ def _chained(text: Text, clause: Clause) -> bool:
 def spaced(text: Text, clause: Clause) -> bool:
     """Whether there are blank lines around the clauses of a block."""
     before = text.data[: above(text, clause.start)].removesuffix(b"\n").rstrip(b" \t\r")
-    behind = text.data[_below(text, clause.end) :].lstrip(b" \t")
+    behind = text.data[below_line(text, clause.end) :].lstrip(b" \t")
     return before.endswith(b"\n") or behind[:1] in {b"\n", b"\r"}
 
 
@@ -226,7 +238,7 @@ def above(text: Text, at: int) -> int:
     return previous if guard and guard[1] == b"if" else start
 
 
-def _below(text: Text, end: int) -> int:
+def below_line(text: Text, end: int) -> int:
     """The line behind a statement, and behind the `#endif` that it ends with."""
     data = text.data
     at = line_end(data, end) + len(newline(data))

@@ -24,7 +24,7 @@ from policygen.source.selectors.additions import (
 )
 from policygen.source.selectors.branches import conjuncts
 from policygen.source.selectors.functions import Function
-from policygen.source.selectors.nearest import Bodies, Reached, own_condition
+from policygen.source.selectors.nearest import Bodies, Reached, own_condition, passed_by
 from policygen.source.selectors.statements import Body, Clause, Clauses
 from policygen.source.selectors.truth import Truth, defined
 from policygen.source.spelling import indent_of, newline
@@ -56,14 +56,18 @@ def in_front(
     bodies: Bodies,
     truth: Truth,
     below: str | None,
+    decides: Reached | None,
 ) -> Front | None:
-    """Where the block goes, and what a return for the workload asks for in it."""
+    """Where the block goes, and what a return for the workload asks for in it.
+
+    All that the return asks for that decides it now holds, also where that is not known.
+    """
     flags = {fact for one in known for fact in one.entry.args}
     found = [
         (cost, front)
         for one in known
         for way in _ways(text, one, bodies)
-        for cost, front in _front(text, one, way, truth, flags, below)
+        for cost, front in _front(text, one, way, truth, flags, below, decides)
     ]
     best = min(found, key=lambda pair: pair[0], default=None)
     return best[1] if best else None
@@ -117,23 +121,36 @@ def _made(
 
 def _capability(clauses: Clauses) -> int | None:
     """Which clause asks for an architecture."""
-    return next((i for i, clause in enumerate(clauses) if _SINCE.search(clause.text)), None)
+    return next((i for i, clause in enumerate(clauses) if since_of(clause)), None)
+
+
+def since_of(clause: Clause) -> re.Match[str] | None:
+    """The architecture that a clause is for."""
+    facts = conjuncts((clause.text,)) if clause.kind == "if" else ()
+    return next((match for fact in facts if (match := _SINCE.fullmatch(fact))), None)
 
 
 def _front(
-    text: Text, one: Reached, way: _Way, truth: Truth, flags: set[str], below: str | None
+    text: Text,
+    one: Reached,
+    way: _Way,
+    truth: Truth,
+    flags: set[str],
+    below: str | None,
+    decides: Reached | None,
 ) -> Iterator[tuple[tuple[int, ...], Front]]:
     mine = [fact for fact in conjuncts((way.block.text,)) if not fact.startswith("cc ")]
     mine += [fact for clause in way.inner for fact in conjuncts((clause.text,))]
-    conditions = [own_condition(fact, truth, flags) for fact in mine]
+    conditions = [fact if one is decides else own_condition(fact, truth, flags) for fact in mine]
     if not conditions or None in conditions:
         return
+    conditions += passed_by(one, [fact for fact in conditions if fact], truth)
     block = _first(way, arch_number(truth.arch))
     needed = {word for fact in conditions for word in _WORD.findall(fact or "")}
     if block is None or not all(_is_seen(text, way, word, block, truth) for word in needed):
         return
     asked = tuple(dict.fromkeys(fact for fact in conditions if fact))
-    other = sum(a != b for a, b in zip(mine, conditions, strict=True))
+    other = sum(a != b for a, b in zip(mine, conditions, strict=False))
     cost = other, -arch_number(one.family.arch), len(asked)
     yield cost, Front(one, block, asked, way.around, truth.arch, below)
 
@@ -141,9 +158,8 @@ def _front(
 def _first(way: _Way, number: int) -> Clause | None:
     """The first block that is for no later architecture."""
     for clause in way.body.clauses:
-        since = _SINCE.search(clause.text)
-        same = clause.scope == way.block.scope and clause.kind == "if"
-        if since and same and int(f"{since[2]}{since[3]}") <= number:
+        since = since_of(clause)
+        if since and clause.scope == way.block.scope and int(f"{since[2]}{since[3]}") <= number:
             return clause
     return None
 
@@ -171,16 +187,20 @@ def add_in_front(text: Text, fronts: Sequence[tuple[Front, Returned]]) -> Additi
         inside = indent + UNIT * 2
         value = returned(text, front.beside.entry, new, inside, front.around)
         rows += guarded(front.conditions, [*labelled(new, inside), *value], indent + UNIT)
-    spelled = _SINCE.search(first.block.text)
-    assert spelled is not None, "it is a block for an architecture"
-    held = [f"cc >= {_capability_of(spelled[1], first.since)}"]
-    if first.below:
-        held.append(f"cc < {_capability_of(spelled[1], first.below)}")
+    held = bounds(first.block, first.since, first.below)
     gap = [""] if spaced(text, first.block) else []
     lines = [*condition_lines(held, indent), f"{indent}{{", *rows, f"{indent}}}", *gap]
     end = newline(text.data)
     at = above(text, first.block.start)
     return Addition(Span(at, at), "".join(row + end for row in lines))
+
+
+def bounds(block: Clause, since: str, below: str | None) -> list[str]:
+    """What a block for an architecture asks for, spelled as in another."""
+    spelled = since_of(block)
+    assert spelled is not None, "it is a block for an architecture"
+    held = [f"cc >= {_capability_of(spelled[1], since)}"]
+    return [*held, f"cc < {_capability_of(spelled[1], below)}"] if below else held
 
 
 def _capability_of(name: str, arch: str) -> str:

@@ -6,7 +6,7 @@ its innermost conditions: with the workload's own in their place it stands in th
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, spell
@@ -49,6 +49,8 @@ class Nearest:
     """What holds in that block."""
     conditions: tuple[str, ...]
     """What it asks for itself."""
+    instead: Span | None = None
+    """The same condition where it is commented out."""
 
 
 def read_bodies(text: Text) -> Bodies:
@@ -76,7 +78,12 @@ def nearest(known: Sequence[Reached], truth: Truth) -> Nearest | None:
     """The best of some returns to stand beside; none where all ask for something else."""
     flags = {fact for one in known for fact in one.entry.args}
     found = [near for one in known if (near := _near(one, truth, flags))]
-    return min(found, key=lambda near: _cost(near, truth), default=None)
+    best = min(found, key=lambda near: _cost(near, truth), default=None)
+    if best is None:
+        return None
+    wanted = {*best.around, *best.conditions}
+    out = (e for e in best.beside.family.entries if e.disabled and set(e.args) == wanted)
+    return replace(best, instead=next((entry.span for entry in out), None))
 
 
 def _near(one: Reached, truth: Truth, flags: set[str]) -> Nearest | None:
@@ -178,3 +185,54 @@ def gone_before(near: Nearest, truth: Truth) -> Return | None:
         ),
         None,
     )
+
+
+def passed_by(one: Reached, asked: Sequence[str], truth: Truth) -> list[str]:
+    """What must not hold, so that no return before this one is taken in its place."""
+    block = [clause for clause in one.clauses if _CAPABILITY.search(clause.text)]
+    ends = [(each.span, each.clauses) for each in one.body.returns]
+    ends += [(each.span, each.clauses) for each in one.body.breaks]
+    assert one.entry.span is not None
+    found: list[str] = []
+    for span, clauses in ends:
+        facts = [fact for clause in clauses for fact in conjuncts((clause.text,))]
+        here = [clause for clause in clauses if _CAPABILITY.search(clause.text)]
+        if span.start >= one.entry.span.start or here != block:
+            continue
+        more = [f for f in facts if f not in asked and not any(map(_CAPABILITY.search, [f]))]
+        if not more or not _like(more, asked):
+            continue
+        if all(truth.holds(fact) is False for fact in more):
+            found.append(_opposite(more))
+        elif all(truth.holds(fact) for fact in more):
+            found += [_exactly(fact, truth) for fact in more]
+    return list(dict.fromkeys(found))
+
+
+def _exactly(fact: str, truth: Truth) -> str:
+    """`operation_t != op_kind_t::plus` as `operation_t == op_kind_t::min`."""
+    if match := re.fullmatch(r"(\w+) != ((?:\w+::)*)\w+", fact):
+        value = truth.traits.get(match[1])
+        if value is not None and value != ANY_OTHER:
+            return f"{match[1]} == {match[2]}{spell(value)}"
+    return fact
+
+
+def _like(more: Sequence[str], asked: Sequence[str]) -> bool:
+    """Whether a workload can have both: no name is to be two things."""
+    names = {match[1] for fact in asked if (match := _EQUAL.fullmatch(fact))}
+    return all((match := _EQUAL.fullmatch(f)) is None or match[1] not in names for f in more)
+
+
+def _opposite(facts: Sequence[str]) -> str:
+    """`accum_t == type_t::float32` as `accum_t != type_t::float32`, `!x` as `x`."""
+    if len(facts) > 1:
+        return f"!({' && '.join(facts)})"
+    (fact,) = facts
+    if match := _EQUAL.fullmatch(fact):
+        return fact.replace("==", "!=", 1)
+    if match := re.fullmatch(r"(\w+) != ([\w:]+)", fact):
+        return f"{match[1]} == {match[2]}"
+    if flag := _FLAG.fullmatch(fact):
+        return flag[2] if flag[1] else f"!{flag[2]}"
+    return f"!({fact})"

@@ -1,0 +1,153 @@
+"""A function of its own for an architecture, and the block that asks it, made after another's.
+
+auto sm90_tuning = get_sm90_tuning(accum_t, operation_t, offset_size, accum_size);
+if (cc >= ::cuda::compute_capability{9, 0} && sm90_tuning)
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from policygen.model.arch import arch_number
+from policygen.model.base import Span
+from policygen.source.selectors.additions import (
+    UNIT,
+    Addition,
+    Returned,
+    above,
+    below_line,
+    condition_lines,
+    guarded,
+    labelled,
+    returned,
+)
+from policygen.source.selectors.branches import conjuncts
+from policygen.source.selectors.fronts import bounds, since_of
+from policygen.source.selectors.functions import Function
+from policygen.source.selectors.nearest import Bodies, Reached, own_condition, passed_by
+from policygen.source.selectors.statements import Clause
+from policygen.source.selectors.truth import Truth
+from policygen.source.spelling import indent_of, line_start, newline
+from policygen.source.text import Text
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A return in a function that is made after another one."""
+
+    beside: Reached
+    """The return that it is like, of the function that is the model."""
+    asked: int
+    """Where the model is called."""
+    variable: str
+    """What its answer is called there."""
+    block: Clause
+    """What is done with the answer."""
+    conditions: tuple[str, ...]
+    since: str
+    below: str | None
+
+    @property
+    def function(self) -> Function:
+        """The model."""
+        return self.beside.function
+
+
+def twin(
+    text: Text, known: Sequence[Reached], bodies: Bodies, truth: Truth, below: str | None
+) -> Twin | None:
+    """After the newest function of an earlier architecture, where it can be told apart by name."""
+    flags = {fact for one in known for fact in one.entry.args}
+    found: list[tuple[tuple[int, ...], Twin]] = []
+    for one in known:
+        name = one.function.name.replace(one.family.arch, truth.arch)
+        if not one.function.optional or name in {function.name for function, _ in bodies}:
+            continue
+        mine = [fact for clause in one.clauses for fact in conjuncts((clause.text,))]
+        asked = [own_condition(fact, truth, flags) for fact in mine]
+        if not asked or None in asked:
+            continue
+        conditions = [fact for fact in asked if fact]
+        conditions += passed_by(one, conditions, truth)
+        other = sum(a != b for a, b in zip(mine, asked, strict=True))
+        for at, variable, block in _calls(text, one.function, bodies):
+            made = Twin(one, at, variable, block, tuple(conditions), truth.arch, below)
+            cost = -arch_number(one.family.arch), other, len(conditions)
+            found.append((cost, made))
+    best = min(found, key=lambda pair: pair[0], default=None)
+    return best[1] if best else None
+
+
+def _calls(text: Text, model: Function, bodies: Bodies) -> Iterator[tuple[int, str, Clause]]:
+    """`auto sm100_tuning = get_sm100_tuning(…);`, and the block that asks for it."""
+    call = re.compile(rb"(?:const\s+)?auto\s+(\w+)\s*=\s*" + model.name.encode() + rb"\s*\(")
+    for function, body in bodies:
+        for match in call.finditer(text.code, function.body.start, function.body.end):
+            variable = match[1].decode()
+            for clause in body.clauses:
+                if since_of(clause) and variable in conjuncts((clause.text,)):
+                    yield match.start(), variable, clause
+
+
+def add_twin(text: Text, twins: Sequence[tuple[Twin, Returned]]) -> tuple[Addition, Addition]:
+    """The function with all returns for the architecture, and the block that asks it."""
+    return _function(text, twins), _block(text, twins[0][0])
+
+
+def _function(text: Text, twins: Sequence[tuple[Twin, Returned]]) -> Addition:
+    first = twins[0][0]
+    model = first.function
+    start = line_start(text.data, model.span.start)
+    head = text.data[start : model.body.start].decode().splitlines()
+    indent = indent_of(text.data, start + len(head[0]) - len(head[0].lstrip()))
+    rows = [_renamed(row, first) for row in head]
+    for one, new in twins:
+        inside = indent + UNIT * 2
+        value = returned(text, one.beside.entry, new, inside)
+        rows += guarded(one.conditions, [*labelled(new, inside), *value], indent + UNIT)
+    rows += ["", f"{indent}{UNIT}return {{}};", f"{indent}}}", ""]
+    at = above(text, start)
+    return Addition(Span(at, at), _text(text, rows))
+
+
+def _block(text: Text, one: Twin) -> Addition:
+    """Before that of an earlier architecture, behind that of a later one."""
+    data, block = text.data, one.block
+    indent = indent_of(data, block.start)
+    call = data[line_start(data, one.asked) : data.index(b";", one.asked) + 1].decode()
+    body = data[line_start(data, _body(text, block)) : block.end].decode()
+    others = [fact for fact in conjuncts((block.text,)) if not fact.startswith("cc ")]
+    held = [*bounds(block, one.since, one.below), *others]
+    rows = [*call.splitlines(), *condition_lines(held, indent), *body.splitlines()]
+    rows = [_renamed(row, one) for row in rows]
+    since = since_of(block)
+    assert since is not None, "it is the block of an architecture"
+    if arch_number(one.since) > int(f"{since[2]}{since[3]}"):
+        at = above(text, one.asked)
+        return Addition(Span(at, at), _text(text, [*rows, ""]))
+    at = below_line(text, block.end)
+    return Addition(Span(at, at), _text(text, ["", *rows]))
+
+
+def _body(text: Text, block: Clause) -> int:
+    """The brace that opens a block."""
+    depth = 0
+    for at in range(block.start, block.end):
+        char = text.code[at : at + 1]
+        depth += (char == b"(") - (char == b")")
+        if char == b"{" and depth == 0:
+            return at
+    raise AssertionError("it has a block")
+
+
+def _renamed(row: str, one: Twin) -> str:
+    """A line with the names of the new architecture."""
+    name = one.function.name
+    row = re.sub(rf"\b{name}\b", name.replace(one.beside.family.arch, one.since), row)
+    variable = one.variable.replace(one.beside.family.arch, one.since)
+    return re.sub(rf"\b{one.variable}\b", variable, row)
+
+
+def _text(text: Text, rows: Sequence[str]) -> str:
+    end = newline(text.data)
+    return "".join(row + end for row in rows)
