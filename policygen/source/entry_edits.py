@@ -12,7 +12,7 @@ from policygen.source import entry_text, spelling
 from policygen.source.brackets import split_list
 from policygen.source.entry_place import Places
 from policygen.source.member_edits import member_edits
-from policygen.source.selectors.edits import branch_edits
+from policygen.source.selectors.additions import updated
 from policygen.source.siblings import neighbour
 from policygen.source.splice import edit_at
 from policygen.source.text import Text
@@ -33,7 +33,7 @@ class Writer:
     def update(self, family: Family, entry: Entry, content: Content, reason: str) -> list[Edit]:
         """Other values for an entry that is there; nothing where it has them."""
         if entry.kind == "branch":
-            edits = list(branch_edits(self.text.data, entry, content.values, reason))
+            edits = updated(self.text, entry, content.values, reason)
             return edits + self._noted(entry, content, reason) if edits else []
         own = {member.name: member for member in entry.members}
         if content.kind == "inherits" and entry.inherits and not own:

@@ -1,24 +1,29 @@
 """The text of a guarded return that is new, and where it goes: in the manner of those beside it."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 from policygen.errors import InputError
 from policygen.model.base import Span
+from policygen.model.edit import Edit
 from policygen.model.tuning import Entry, conjunction
+from policygen.source.brackets import split_list
 from policygen.source.comments import Comments
 from policygen.source.selectors.branches import COMMENTED, conjuncts
 from policygen.source.selectors.edits import branch_edits
 from policygen.source.selectors.nearest import Left, Nearest, Reached
 from policygen.source.selectors.statements import Clause
 from policygen.source.spelling import indent_of, line_end, line_start, newline
-from policygen.source.splice import splice
+from policygen.source.splice import edit_at, splice
 from policygen.source.text import Text
 
 COLUMNS = 120
 UNIT = "  "
+# "    return Name{", "    return {"
+_OPENED = re.compile(r"\s*return ([\w:]*)([{(])")
+_CLOSING = str.maketrans("{(", "})")
 Sizes = tuple[int, ...]
 _ELSE = re.compile(rb"\s*else\b")
 _GUARD = re.compile(rb"[ \t]*#[ \t]*(if|endif)\b")
@@ -71,7 +76,56 @@ def returned(
     rest = [indent + row[min(by, len(row) - len(row.lstrip())) :] for row in rest]
     rows = [f"{indent}return {around[0]}{first}", *rest]
     rows[-1] += f"{around[1]};"
-    return rows
+    return [part for row in rows for part in _wrapped(row, indent)]
+
+
+def _wrapped(row: str, indent: str) -> list[str]:
+    """A row as it is, or with a line for each value where it is too long."""
+    if len(row) <= COLUMNS:
+        return [row]
+    code = row.encode()
+    head = _OPENED.match(row)
+    if head is None:
+        by, start = row[: len(row) - len(row.lstrip())], 0
+    else:
+        start = head.end()
+        by = indent + UNIT if head[1] else " " * start
+    end = len(row) if head is None else row.rindex(head[2].translate(_CLOSING), start)
+    spans = split_list(code, start, end)
+    parts = [row[span.start : span.end].strip() for span in spans if span.start < span.end]
+    rows = [by + part + "," for part in parts]
+    rows[-1] = rows[-1][:-1] + row[end:]
+    if head is None:
+        return rows
+    if head[1]:
+        whole = by + row[start:].strip()
+        return [row[:start], whole] if len(whole) <= COLUMNS else [row[:start], *rows]
+    return [row[:start] + rows[0].lstrip(), *rows[1:]]
+
+
+def updated(text: Text, entry: Entry, values: Mapping[str, str], reason: str) -> list[Edit]:
+    """Other values for a return: each where it stands, or all anew where a line gets too long."""
+    span = entry.body_span
+    assert span is not None, "it has values"
+    edits = list(branch_edits(text.data, entry, values, reason))
+    indent = _margin(text.data, span.start)
+    rows = returned(text, entry, Returned(values, None), indent)
+    start, end = line_start(text.data, span.start), line_end(text.data, span.end)
+    alone = text.data[start : span.start].strip() == b"return"
+    longest = max(_lengths(text.data, Span(start, end), edits), default=0)
+    if not edits or not alone or longest <= COLUMNS:
+        return edits
+    whole = newline(text.data).join(rows).removeprefix(f"{indent}return ").removesuffix(";")
+    return [edit_at(text.data, span, whole, reason)]
+
+
+def _lengths(data: bytes, span: Span, edits: Sequence[Edit]) -> Iterator[int]:
+    """How long the lines become in which something changes."""
+    after = bytearray(data[span.start : span.end])
+    for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
+        at = _less(edit.span, span.start)
+        after[at.start : at.end] = edit.new.encode()
+    return (len(row) for row in after.decode().splitlines())
 
 
 def guarded(
