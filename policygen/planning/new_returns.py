@@ -55,18 +55,22 @@ class NewReturns:
         """Among the returns of the architecture, or in a block of its own in front."""
         read, truth, known = self._known(one, told)
         own = [each for each in known if each.family.arch == self.arch]
-        if near := nearest(own, truth):
-            if gone := gone_before(near, truth):
-                line = read.text.line(gone.span.start)
-                raise InputError(
-                    f"{read.text.path}:{line} ({near.beside.function.label}) returns for it before"
-                    f" the returns of {self.arch}"
-                )
+        near = nearest(own, truth)
+        gone = gone_before(near, truth) if near else None
+        if near and not gone:
             facts = (*near.around, *near.conditions)
             return self._to(one, near.beside, NewReturn(near, facts, truth))
         if end := left(own, truth, self.arch):
             return self._to(one, end.beside, NewReturn(end, end.around, truth))
-        return self._in_front(one, told, read, known, truth)
+        try:
+            return self._in_front(one, told, read, known, truth)
+        except InputError as error:
+            if gone is None:
+                raise
+            raise InputError(
+                f"{read.text.path}:{read.text.line(gone.span.start)} returns for it before the"
+                f" returns of {self.arch}"
+            ) from error
 
     def bounded(self, one: Measurement, told: Told, to: Destination) -> Destination:
         """In a block of its own, which later architectures do not get to."""
