@@ -39,10 +39,10 @@ def header_edits(
     returns: list[Write] = []
     for write in sorted(writes, key=_order):
         to = write.spots[0].to
-        if to.is_new:
-            new.setdefault(to.family.namespace, []).append(write)
-        elif to.new:
+        if to.new:
             returns.append(write)
+        elif to.is_new:
+            new.setdefault(to.family.namespace, []).append(write)
         elif write.entry is not None:
             content = write.content
             if to.fields:

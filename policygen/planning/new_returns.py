@@ -25,7 +25,7 @@ from policygen.source.selectors.nearest import (
     read_bodies,
 )
 from policygen.source.selectors.truth import Truth, locals_of
-from policygen.source.selectors.twins import twin
+from policygen.source.selectors.twins import Twin, twin
 from policygen.source.text import Text
 
 
@@ -131,4 +131,5 @@ class NewReturns:
         algorithm, site = site_of(one.benchmark, self.cub.version, "selectors")
         rules, fields = rules_of(algorithm, site, like.family, like.entry)
         binding = FamilyBinding(site=site.name, name=like.family.name, args=(), members=rules)
-        return Destination(site, binding, like.family, like.family.name, fields, new)
+        name = new.at.name if isinstance(new.at, Twin) else like.family.name
+        return Destination(site, binding, like.family, name, fields, new)

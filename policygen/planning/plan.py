@@ -290,13 +290,17 @@ class Planner:
     def _check_own(self, later: Sequence[Change]) -> None:
         """Refuses changes for those with returns of their own; the others get what is written."""
         target, version = arch_number(self.options.arch), self.sources.cub.version
+        owners = []
         for change in later:
             _, site = site_of(benchmark_of(change.benchmark, version), version, "selectors")
             returned = self.sources.headers[site.header].selectors
             if own(arch_number(change.arch), returned, target):
-                raise NotKeptError(
-                    later, f"{change.name} on {change.arch} falls through to the same return"
-                )
+                owners.append(change)
+        if owners:
+            first = owners[0]
+            raise NotKeptError(
+                owners, f"{first.name} on {first.arch} falls through to the same return"
+            )
 
     def _pinned(self, outcome: Outcome, later: Sequence[Change]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""

@@ -227,7 +227,7 @@ def shown(
     mark, *told = row
     names = [binding.name for binding, _ in families]
     keys, sizes = told[: len(names)], told[len(names) :]
-    roles = sized_roles(workload.call, families)
+    roles = sized_roles(workload, families)
     return Shown(
         entry=marked.entry(answers.value(mark)),
         keys=dict(zip(names, map(answers.key, keys), strict=True)),
@@ -239,7 +239,7 @@ def returned(
     families: Sequence[BoundFamily], workload: Workload, row: Sequence[str], marked: Marked
 ) -> Shown:
     """The same in the selector dialect: which return decides; the families tell the sizes."""
-    roles = sized_roles(workload.call, families)
+    roles = sized_roles(workload, families)
     mark, *told = row
     traits, sizes = told[: len(told) - len(roles)], told[len(told) - len(roles) :]
     return Shown(

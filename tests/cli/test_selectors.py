@@ -49,12 +49,21 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     )
     assert status == 0, err
     changed = [row for row in out.splitlines() if row[:1] in "+-" and row[1:2] == " "]
-    assert [row.strip() for row in changed][1::2] == [
+    assert [row.strip() for row in changed if "// ipt" not in row] == [
         "-      if (key_size == 2) return small_key_tuning_values{384,20};",
         "+      if (key_size == 2) return small_key_tuning_values{256,18};",
+        # What falls through on sm107, too, has a block of its own for sm100.
+        "+    if (cc >= ::cuda::compute_capability{10, 0} && cc < ::cuda::compute_capability{10, 3})",
+        "+    {",
+        "+      if (value_size == 0 && offset_size == 4 && key_size == 1)",
+        "+      {",
+        "+        return make_onesweep_small_key_policy(small_key_tuning_values{384,19});",
+        "+      }",
+        "+    }",
     ]
-    assert changed[2].startswith("+      // ipt_18.tpb_256 1.1")
-    assert "(Demo B200, CUDA 13.0.88, CCCL v3.6.0, " in changed[2]
+    told = [row for row in changed if row.startswith("+") and "// ipt" in row]
+    assert told[0].startswith("+      // ipt_18.tpb_256 1.1")
+    assert all("(Demo B200, CUDA 13.0.88, CCCL v3.6.0, " in row for row in told)
     before = (selectors / TUNINGS / HEADER).read_bytes()
     status, out, err = run(
         capsys, "apply", "--cub", selectors, "--db", measured, "--arch", "sm100", "--json", "-q"
@@ -63,16 +72,23 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     actions = {a["workload"]["T"]: a for a in json.loads(out)["actions"]}
     assert actions["I16"]["decision"] == "update"
     assert actions["I16"]["target"]["args"][-1] == "key_size == 2"
-    reason = actions["I8"]["reason"]
-    assert reason.startswith("sm100 has no return of its own for it: tuning_radix_sort.cuh:596")
-    assert "its values are computed" in actions["F32"]["reason"]
+    assert actions["I8"]["decision"] == "add"
+    assert actions["I8"]["target"]["args"] == [
+        "before sm103",
+        "value_size == 0",
+        "offset_size == 4",
+        "key_size == 1",
+    ]
+    assert actions["F32"]["decision"] == "reject"
     status, out, err = run(capsys, "verify-effect", *given, "--json")
     assert status == 0, err
     effect = json.loads(out)
     assert effect["wrong"] == []
     assert [(c["workload"]["T"], c["arch"], c["role"]) for c in effect["changed"]] == [
+        ("I8", "sm100", "written"),
         ("I16", "sm100", "written"),
         # The returns of sm107 end before it, and it has none of its own.
+        ("I16", "sm103", "later"),
         ("I16", "sm110", "later"),
     ]
     assert {"sm90", "sm107", "sm110"} < set(effect["archs"])
@@ -80,7 +96,7 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     assert status == 0, err
     title = next(row for row in out.splitlines() if row.startswith("### changed: "))
     assert "value_size == 0 && " in title.replace("\\", "").replace("&amp;", "&")
-    assert "effect: 2 workloads as planned" in out
+    assert "effect: 3 workloads as planned" in out
     assert "the struct families of the older dispatchers are left as they are" in str(
         run(capsys, "plan", "--cub", root("3.6.0"), "--db", measured, "--arch", "sm100", "-q")
     ).replace("\\n", " ")
@@ -93,9 +109,12 @@ def test_what_later_architectures_get_is_told(capsys, selectors, tmp_path):
     won = {("I16", "I32"): "ipt_22.tpb_384"}
     benchmark_database(path, KEYS, "3.6.0", GPUS["sm100"], won)
     given = ("--cub", selectors, "--db", path, "--arch", "sm100", "-q")
-    _, out, _ = run(capsys, "plan", *given)
-    told = " ".join(out.split())
-    assert "on sm107 falls through to the same return" in told
+    _, out, _ = run(capsys, "plan", *given, "--json")
+    (action,) = (
+        a for a in json.loads(out)["actions"] if a["workload"]["T"] == "I16" and a["after"]
+    )
+    assert (action["decision"], action["target"]["args"][0]) == ("add", "before sm103")
+    assert json.loads(out)["reached"] == []
     status, out, err = run(capsys, "plan", *given, "--reach", "later")
     assert status == 0, err
     told = " ".join(out.split())

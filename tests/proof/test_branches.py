@@ -10,6 +10,7 @@ from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
 from policygen.source.marks import mark_returns
 from policygen.source.scan import read_changed
+from policygen.source.selectors.marks import told_traits
 from tests.probing import TUNINGS, read, root
 
 ARCHS = ("sm80", "sm90", "sm100", "sm107", "sm120")
@@ -85,6 +86,11 @@ def test_a_mark_changes_no_more_than_a_return_and_its_type():
     assert text.count("int policygen_entry = -1;}") == 1
     assert first.values["threads_per_block"] == 928
     plain = re.sub(r", \d{4,}\)(?=;)", "", text.replace("::policygen_marks::marked(", ""))
+    told, traits = told_traits(data)
+    assert traits == marked.traits
+    assert traits[:2] == ("sample_is_primitive", "sample_size")
+    for _, edit in told:
+        plain = plain.replace(edit, "", 1)
     assert plain.replace("int policygen_entry = -1;", "") == data.decode()
     numbers = range(len(marked.entries))
     assert [marked.entry(mark(number)) for number in numbers] == [*numbers]

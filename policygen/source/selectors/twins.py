@@ -52,6 +52,11 @@ class Twin:
         """The model."""
         return self.beside.function
 
+    @property
+    def name(self) -> str:
+        """`get_sm90_tuning`."""
+        return self.function.name.replace(self.beside.family.arch, self.since)
+
 
 def twin(
     text: Text, known: Sequence[Reached], bodies: Bodies, truth: Truth, below: str | None
@@ -142,8 +147,7 @@ def _body(text: Text, block: Clause) -> int:
 
 def _renamed(row: str, one: Twin) -> str:
     """A line with the names of the new architecture."""
-    name = one.function.name
-    row = re.sub(rf"\b{name}\b", name.replace(one.beside.family.arch, one.since), row)
+    row = re.sub(rf"\b{one.function.name}\b", one.name, row)
     variable = one.variable.replace(one.beside.family.arch, one.since)
     return re.sub(rf"\b{one.variable}\b", variable, row)
 
