@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, PolicygenError, together
@@ -54,6 +54,8 @@ class Planner:
     together: ChooseTogether
     prove: bool = True
     """Whether to ask what the change does, and to leave out what has no effect."""
+    held: Mapping[Point, str] = field(default_factory=dict)
+    """Workloads that stay as they are, whatever was measured, and why."""
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """The actions for all workloads, and the edits that they come to."""
@@ -125,7 +127,7 @@ class Planner:
 
     def _effective(self, cases: Sequence[Case]) -> tuple[Outcome, Draft, list[Reached]]:
         """Decides again without what turns out to have no effect, until all has."""
-        dead: dict[Point, str] = {}
+        dead: dict[Point, str] = dict(self.held)
         while True:
             outcome = self._decided(cases, dead)
             try:

@@ -9,7 +9,7 @@ from policygen.errors import EffectError, InputError, Problems
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.branches import steps
-from policygen.model.cub import Cub
+from policygen.model.cub import Cub, Dialect
 from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.marks import Marked
 from policygen.model.tuning import TuningHeader
@@ -51,6 +51,8 @@ class Compiler:
     progress: Progress | None = None
     replaced: Mapping[str, bytes] = field(default_factory=dict)
     """Headers that are asked about with other content than the tree has."""
+    only: Dialect | None = None
+    """Where CUB decides in this dialect; else in the tree's own, where there is a site of it."""
     sights: dict[tuple[str, str, bytes, str], Sight] = field(default_factory=dict)
     """What was looked at before."""
     comparisons: dict[tuple[tuple[str, bytes], ...], Compared] = field(default_factory=dict)
@@ -204,18 +206,20 @@ class Compiler:
         return Asked(place.site, place.points, tuple(sorted(archs, key=arch_number)))
 
     def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Place, ...]:
-        headers = list(self.headers.values())
-        return places(self.cub, headers, ALL, {}, frozenset(names))
+        return self._places(frozenset(names))
+
+    def _places(self, names: frozenset[str] = frozenset()) -> tuple[Place, ...]:
+        found = places(self.cub, list(self.headers.values()), ALL, {}, names)
+        return tuple(p for p in found if self.only in {None, p.site.dialect})
 
     def _asked(self, points: Sequence[Point]) -> tuple[Place, ...]:
         """The places of some workloads, with these alone."""
         if not points:
             return ()
         wanted = set(points)
-        found = places(self.cub, list(self.headers.values()), ALL, {})
         kept = [
             replace(place, points=tuple(p for p in place.points if _point(p) in wanted))
-            for place in found
+            for place in self._places()
         ]
         return tuple(place for place in kept if place.points)
 
