@@ -1,6 +1,6 @@
 """Struct families beside policy selectors: named, left, or planned and proved with the returns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,8 +9,10 @@ from policygen.errors import EffectError
 if TYPE_CHECKING:
     from policygen.cli.asking import Tree
     from policygen.cli.planning import Work
+    from policygen.cli.resolve import Question
     from policygen.model.effect import Effect
     from policygen.model.plan import Plan
+    from policygen.model.resolve import Comparison
     from policygen.model.results import ScoredWorkload
     from policygen.planning.plan import Planner
     from policygen.proof.oracle import Compiler
@@ -29,8 +31,8 @@ def with_families(
         return _told(plan, told if wish != "leave" else [])
     if wish == "update":
         return _updated(work, planner, scored, quiet=quiet)
-    names = legacy.left(plan, headers)
-    remarks = [legacy.left_remark(names)] if names else []
+    written = (action.benchmark for action in plan.actions if action.written)
+    remarks = legacy.left(legacy.headers_beside(written, plan.cub, headers))
     if wish == "warn":
         remarks += unlike(plan, work.tree, work.compiler, quiet=quiet)
     return _told(plan, remarks)
@@ -54,6 +56,7 @@ def _updated(
         proven(replace(work, plan=plan), changed_headers(plan, work.data), quiet=quiet)
     remarks = served(families, compiler)
     given = {a.point: legacy.given(a) for a in families.actions if a.point not in held}
+    remarks += legacy.unread(plan, headers)
     return _told(plan, [*remarks, *legacy.unlike(legacy.returned(plan, headers), given)])
 
 
@@ -64,7 +67,8 @@ def unlike(plan: "Plan", found: "Tree", compiler: "Compiler", *, quiet: bool) ->
     actions = legacy.returned(plan, compiler.headers)
     older = older_compiler(found, compiler, quiet=quiet)
     told = older.tell([action.point for action in actions], plan.options.arch) if actions else {}
-    return legacy.unlike(actions, {point: legacy.shown(one) for point, one in told.items()})
+    given = {point: legacy.shown(one) for point, one in told.items()}
+    return [*legacy.unlike(actions, given), *legacy.unread(plan, compiler.headers)]
 
 
 def proven(work: "Work", changed: Mapping[str, bytes], *, quiet: bool) -> "Effect":
@@ -103,12 +107,64 @@ def _judged(plan: "Plan", compiler: "Compiler", changed: Mapping[str, bytes]) ->
     )
 
 
+def differing(
+    before: "Tree", after: "Tree", names: "Collection[str]", question: "Question"
+) -> "Comparison | None":
+    """What the families of some headers give workloads, before and after a change."""
+    from policygen.errors import Problems
+    from policygen.proof.difference import compare_resolutions
+
+    if not names or after.cub.dialect != "selectors":
+        return None
+    told = []
+    for side in (before, after):
+        document, errors = question.ask(_older_tree(side, names))
+        if errors:
+            raise Problems(errors)
+        told.append(document)
+    found = compare_resolutions(*told)
+    rows = tuple(row.model_copy(update={"legacy": True}) for row in found.different)
+    return found.model_copy(update={"different": rows})
+
+
+def stands(
+    plan: "Plan | None",
+    after: "Tree",
+    changed: "Iterable[str]",
+    families: "Collection[str]",
+    *,
+    quiet: bool,
+) -> list[str]:
+    """What a review says of families: `changed` are benchmarks, `families` headers with changes."""
+    from policygen.cli.planning import open_compiler
+    from policygen.planning import legacy
+
+    if after.cub.dialect != "selectors":
+        return []
+    headers = {header.name: header for header in after.headers}
+    remarks = legacy.left(legacy.headers_beside(changed, after.cub, headers) - set(families))
+    if plan is not None and plan.options.legacy == "warn":
+        remarks += unlike(plan, after, open_compiler(after, quiet=quiet)[1], quiet=quiet)
+    return remarks
+
+
+def _older_tree(found: "Tree", names: "Collection[str]") -> "Tree":
+    """Some headers of a tree, as its older dispatchers see them."""
+    from policygen.planning.legacy import older
+
+    return replace(
+        found,
+        cub=older(found.cub),
+        headers=tuple(header for header in found.headers if header.name in names),
+        paths={name: path for name, path in found.paths.items() if name in names},
+    )
+
+
 def older_compiler(found: "Tree", compiler: "Compiler", *, quiet: bool) -> "Compiler":
     """The same tree, as its older dispatchers see it."""
     from policygen.cli.planning import compiler_for
-    from policygen.planning.legacy import older
 
-    tree = replace(found, cub=older(found.cub))
+    tree = _older_tree(found, found.paths)
     made = compiler_for(tree, compiler.headers, compiler.data, quiet=quiet)
     return replace(made, replaced=compiler.replaced, only="specializations")
 

@@ -48,10 +48,10 @@ def open_tree(
     found = read_tree(cub, names)
     if found.errors:
         raise Problems(found.errors)
-    return found, *_asked(found, quiet=quiet)
+    return found, *open_compiler(found, quiet=quiet)
 
 
-def _asked(found: "Tree", *, quiet: bool) -> "tuple[dict[str, bytes], Compiler]":
+def open_compiler(found: "Tree", *, quiet: bool) -> "tuple[dict[str, bytes], Compiler]":
     """The bytes of a tree's headers as they are, and a compiler for it."""
     from policygen.source.files import read_bytes
 
@@ -279,5 +279,5 @@ def _bases(
                 other = tree.find(version, Path.cwd())
             except InputError:
                 continue
-        _, found[version] = _asked(read_tree(other), quiet=quiet)
+        _, found[version] = open_compiler(read_tree(other), quiet=quiet)
     return found

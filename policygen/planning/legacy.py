@@ -1,11 +1,12 @@
 """Struct families that stand beside policy selectors, for the older dispatchers."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
+from policygen.model.bindings import Site
 from policygen.model.cub import Cub
 from policygen.model.effect import Effect
 from policygen.model.facts import Told
@@ -25,28 +26,44 @@ def older(cub: Cub) -> Cub:
     return cub.model_copy(update={"dialect": "specializations"})
 
 
-def beside(benchmark: str, cub: Cub, headers: Headers) -> str | None:
-    """The header with families that the older dispatcher of a benchmark reads, if there is one."""
+def beside(benchmark: str, cub: Cub, headers: Headers) -> Site | None:
+    """Where families decide a benchmark for older dispatchers, as far as there are any."""
     try:
         algorithm, site = site_of(benchmark_of(benchmark, cub.version), cub.version)
     except InputError:
         return None
     known = algorithm.families_at(site, headers.values())
-    return site.header if any(family.specializations for _, family in known) else None
+    return site if any(family.specializations for _, family in known) else None
 
 
-def left(plan: Plan, headers: Headers) -> list[str]:
-    """The headers of what is written that have such families."""
-    names = {action.benchmark for action in plan.actions if action.written and not action.legacy}
-    return sorted({header for n in names if (header := beside(n, plan.cub, headers))})
+def headers_beside(benchmarks: Iterable[str], cub: Cub, headers: Headers) -> set[str]:
+    """The headers with such families of some benchmarks."""
+    found = (beside(name, cub, headers) for name in dict.fromkeys(benchmarks))
+    return {site.header for site in found if site}
 
 
-def left_remark(names: Sequence[str]) -> str:
-    """That they stay as they are."""
-    return (
-        "the struct families of the older dispatchers are left as they are"
-        f" ({', '.join(names)}); --legacy update writes them, too"
-    )
+def _is_read(site: Site | None, headers: Headers) -> bool:
+    """Whether policies still read the families: else nobody can tell what they do."""
+    if site is None:
+        return False
+    return any(chain.namespace == site.scope for chain in headers[site.header].chains)
+
+
+def unread(plan: Plan, headers: Headers) -> list[str]:
+    """That the families of some headers cannot be asked about."""
+    benchmarks = dict.fromkeys(action.benchmark for action in plan.actions)
+    sites = [site for name in benchmarks if (site := beside(name, plan.cub, headers))]
+    names = {site.header for site in sites if not _is_read(site, headers)}
+    if not names:
+        return []
+    told = "no policy reads the struct families of"
+    return [f"{told} {', '.join(sorted(names))}: what they do cannot be proved, and they stay"]
+
+
+def left(names: Collection[str]) -> list[str]:
+    """That the families of some headers stay as they are."""
+    told = "the struct families of the older dispatchers are left as they are"
+    return [f"{told} ({', '.join(sorted(names))})"] if names else []
 
 
 def returned(plan: Plan, headers: Headers) -> list[Action]:
@@ -56,7 +73,7 @@ def returned(plan: Plan, headers: Headers) -> list[Action]:
         for action in plan.actions
         if not action.legacy
         and (action.written or action.decision == "keep")
-        and beside(action.benchmark, plan.cub, headers)
+        and _is_read(beside(action.benchmark, plan.cub, headers), headers)
     ]
 
 
@@ -66,7 +83,8 @@ def results_for(
     """The results that concern families, and of those the workloads whose returns stay."""
     options = plan.options
     known, _ = measurements(scored, plan.cub.version, options.arch, force=options.force)
-    mine = [one for one in known if beside(one.benchmark.name, plan.cub, headers)]
+    sites = {one.point: beside(one.benchmark.name, plan.cub, headers) for one in known}
+    mine = [one for one in known if _is_read(sites[one.point], headers)]
     reasons = {a.point: a.reason for a in plan.actions if a.decision == "reject"}
     held = {
         one.point: f"its return stays as it is: {reasons[one.point]}"

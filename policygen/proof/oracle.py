@@ -95,6 +95,8 @@ class Compiler:
     def _compared(self, changed: Mapping[str, bytes]) -> Compared:
         after = self.mark(changed)
         asked = [self._question(place, after) for place in self._all(changed)]
+        # A header may declare families whose policies are gone: nothing selects by them.
+        asked = [one for one in asked if one.archs]
         with ThreadPoolExecutor(2) as pool:
             trees = (self.includes(), self.includes(changed))
             old, new = pool.map(lambda includes: self._ask(asked, includes, {}), trees)
