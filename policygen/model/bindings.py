@@ -107,6 +107,11 @@ class MemberRule(Record):
     constant: str | None = None
     """A value that no parameter tunes."""
 
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The labels that it is made of."""
+        return frozenset(self.delay or filter(None, [self.parameter]))
+
     @model_validator(mode="after")
     def _one_form(self) -> Self:
         if sum(form is not None for form in (self.parameter, self.delay, self.constant)) != 1:

@@ -195,13 +195,20 @@ class Planner:
         """Workloads that do not get what was written for them, and why."""
         arch = self.options.arch
         changes = {c.point: c for c in compared.changes if c.arch == arch}
+        cases = {case.measurement.point: case for case in _cases(outcome.writes)}
         lost: dict[Point, str] = {}
         for action in outcome.actions:
             if not action.written:
                 continue
             change = changes.get(action.point)
             after = change.after if change else action.before or {}
-            if found := differs(after, action.after or {}):
+            wanted = action.after or {}
+            unsaid = cases[action.point].unsaid(action.variant or "")
+            said = {n: v for n, v in wanted.items() if n not in unsaid}
+            if (left := differs(after, unsaid)) and not differs(after, said):
+                family = cases[action.point].to.name
+                lost[action.point] = f"{family} cannot say what was measured: it has {left}"
+            elif found := differs(after, wanted):
                 why = self.oracle.why_not(draft.after, action.point, arch)
                 selectors = self.sources.cub.dialect == "selectors"
                 what = f"would have {found}" if selectors else "would be unreachable"
@@ -300,8 +307,12 @@ class _NotWritableError(Exception):
 
 def _points(writes: Sequence[Write]) -> set[Point]:
     """The measured workloads that entries are written for."""
+    return {case.measurement.point for case in _cases(writes)}
+
+
+def _cases(writes: Sequence[Write]) -> list[Case]:
     spots = [spot for write in writes for spot in write.spots]
-    return {spot.measurement.point for spot in spots if isinstance(spot, Case)}
+    return [spot for spot in spots if isinstance(spot, Case)]
 
 
 def _later(compared: Compared, arch: str) -> list[Change]:

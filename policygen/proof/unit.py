@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from policygen import resources
-from policygen.bindings.load import axis_type, is_constant
+from policygen.bindings.load import axis_type, is_constant, units_of
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
 from policygen.rendering import fill
@@ -62,7 +62,7 @@ def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
     """The roles of a call whose sizes scale a count, in the families or in the benchmark."""
     units = [rule.unit for binding, _ in families for rule in binding.members.values()]
     if isinstance(call, BenchmarkBinding):
-        units += call.units.values()
+        units += units_of(call.name)
     has = {*call.roles, *(f"axis::{axis}" for axis in call.axes)}
     return tuple(sorted({unit.of for unit in units if unit is not None} & has))
 

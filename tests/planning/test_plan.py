@@ -172,6 +172,7 @@ def test_workloads_of_the_same_entry_that_were_not_measured_are_told():
             "workload": {"T": "F32", "OffsetT": "I32"},
             "arch": "sm100",
             "kept": False,
+            "legacy": False,
         }
     ]
 
@@ -325,8 +326,8 @@ def test_one_entry_cannot_keep_two_different_things():
     values = oracle.values
 
     def differing(data, point, arch):
-        extra = {"load_modifier": "LOAD_CA"} if point == keyed("I32", "F32") else {}
-        return {**values(data, point, arch), **extra}
+        other = point == keyed("I32", "F32") and arch == "sm100"
+        return {**values(data, point, arch), **({"load_modifier": "LOAD_CA"} if other else {})}
 
     oracle.values = differing
     wanted = {LATER: KEYED_ONE, keyed("I32", "F32"): KEYED_ONE}
