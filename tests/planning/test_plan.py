@@ -337,6 +337,15 @@ def test_one_entry_cannot_keep_two_different_things():
     )
 
 
+def test_what_a_family_cannot_say_is_not_written_without_it():
+    """Families of sm90 leave the load modifier to their policy."""
+    measured = KEYED_ONE.replace("ld_0", "ld_1")
+    assert refusal(by_key(KEYED + KEYED_INT), wanted={LATER: measured}) == (
+        "sm90_tuning cannot say what was measured: it has load_modifier LOAD_DEFAULT and not"
+        " LOAD_CA"
+    )
+
+
 def test_what_a_policy_does_not_show_cannot_be_kept():
     oracle = by_key(KEYED + KEYED_INT + KEYED_LATER, pairs=(("I32", "I32"),))
     values = oracle.values
