@@ -275,14 +275,15 @@ def _findings(change: Change) -> "tuple[Finding, ...]":
 
 def _unreachable(change: Change, *, quiet: bool) -> "tuple[Unreachable, ...]":
     from policygen.cli.asking import compile_progress
-    from policygen.proof import reach as proof
+    from policygen.proof.returns import reach_both
     from policygen.proof.toolchain import find_toolchain
 
     cub, headers = change.after.cub, change.after.headers
-    told = proof.reach(
+    told = reach_both(
         cub,
-        proof.tried_sites(cub, headers),
+        headers,
         change.after.marked("specializations"),
+        change.after.marked("selectors"),
         find_toolchain(),
         progress=compile_progress(quiet=quiet),
     )

@@ -174,7 +174,8 @@ def _members(
     if not parts:
         return (), None
     members = tuple(_flat(known, names, parts))
-    if len(parts) > len(names) or not any(isinstance(m.value, int) for m in members):
+    # `make_policy(*found, true)`: what is found has the numbers.
+    if len(parts) > len(names) or not any(type(m.value) is int for m in members):
         return (), spelling
     return members, name if short in known.functions else None
 
