@@ -115,14 +115,16 @@ class Question:
             found.marked(found.cub.dialect),
             archs,
             toolchain,
+            enabled=found.enabled() if found.cub.dialect == "selectors" else {},
             progress=compile_progress(quiet=self.quiet),
         )
+        all_headers = frozenset() if self.headers else frozenset(found.paths)
         document = Resolution(
             cub=found.cub,
             toolchain=f"nvcc {toolchain.version}",
             archs=archs,
             rows=told.rows,
-            remarks=remarks(found.cub, frozenset() if self.headers else frozenset(found.paths)),
+            remarks=(*remarks(found.cub, all_headers), *told.remarks),
             unresolved=told.unresolved,
             problems=tuple(Problem.of(error) for error in found.errors),
         )

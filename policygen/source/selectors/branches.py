@@ -24,7 +24,8 @@ from policygen.source.text import Text, squeeze
 # "cc >= ::cuda::compute_capability{10, 7}"
 _SINCE = re.compile(r"cc\s*>=?\s*(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
 _NAMED = re.compile(r"_?sm(\d{2,3})(?:_|$)")
-_COMMENTED = re.compile(r"(?:else\s+)?if\s*\((.*?)\)\s*(?:return\b\s*(.*?);)?\s*(//.*)?$")
+# "if (key_size == 16) // same as previous tuning"
+COMMENTED = re.compile(r"(?:else\s+)?if\s*\((.*?)\)\s*(?:return\b\s*(.*?);)?\s*(//.*)?$")
 OLDEST = "sm50"
 """Of what holds for any compute capability."""
 _SELECTS = re.compile(rb"\bcompute_capability\b")
@@ -133,7 +134,7 @@ def _lines(text: Text, comments: Comments, one: Return) -> Iterator[Line]:
     around = [*comments.above(one.statement), *comments.inside(Span(one.statement, one.span.end))]
     for comment in [*around, *comments.trailing(one.span.end)]:
         for line in comment_lines(text.data, comment):
-            if not _COMMENTED.match(line.text):
+            if not COMMENTED.match(line.text):
                 yield line
 
 
@@ -221,7 +222,7 @@ def _disabled(known: _Branches, function: Function, body: Body) -> Iterator[tupl
     last = None
     for comment in known.source.comments.inside(function.body):
         for line in comment_lines(text.data, comment):
-            match = _COMMENTED.match(line.text)
+            match = COMMENTED.match(line.text)
             number = text.line(line.span.start)
             if last != number - 1:
                 remarks = []
