@@ -106,6 +106,8 @@ class MemberRule(Record):
     """The labels of a delay constructor's id, its delay and its write latency."""
     constant: str | None = None
     """A value that no parameter tunes."""
+    shown: str | None = None
+    """What the policy calls it, where that is another name."""
 
     @property
     def parameters(self) -> frozenset[str]:
