@@ -12,6 +12,8 @@ _NUMBER = re.compile(r"-?\d+")
 
 def value_name(site: Site, member: str, rule: MemberRule) -> str | None:
     """What the policy calls a member: the same, but for a count in another unit."""
+    if rule.shown:
+        return rule.shown
     if member in site.values or member in site.types or (rule.delay and site.delay):
         return member
     return site.marked if rule.parameter == "ipt" else None

@@ -21,6 +21,7 @@ from policygen.model.bindings import (
     FamilyBinding,
     Site,
     Types,
+    Unit,
     Versioned,
     numbers,
 )
@@ -164,6 +165,18 @@ def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
         if group.name == values and group.covers(at):
             return group.values
     raise InputError(f"no group of axis values is called {values!r} in CUB {version}")
+
+
+@cache
+def units_of(benchmark: str) -> tuple[Unit, ...]:
+    """What a benchmark counts in, in any version: results of all of them are understood."""
+    return tuple(
+        unit
+        for binding in bindings()
+        for one in binding.benchmarks
+        if one.name == benchmark
+        for unit in one.units.values()
+    )
 
 
 def is_constant(value: str) -> bool:

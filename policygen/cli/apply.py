@@ -46,11 +46,13 @@ def apply(
     The compiler shows first that each workload gets what is written for it, and that nothing else
     changes on any architecture; else nothing is written. `policygen undo` takes it back.
     """
+    from policygen.cli.legacy import proven
+
     if as_json and as_diff:
         raise click.UsageError("give --diff or --json, not both")
     work = _work(plan_file, given, prove=not no_prove, quiet=quiet)
     changed = _changed(work)
-    effect = None if no_prove or not changed else _proven(work, changed)
+    effect = None if no_prove or not changed else proven(work, changed, quiet=quiet)
     dry = as_diff or check or patch is not None
     diff = _diff(work, changed)
     if patch is not None:
@@ -104,21 +106,6 @@ def _changed(work: Work) -> dict[str, bytes]:
     from policygen.planning.plan import changed_headers
 
     return changed_headers(work.plan, work.data)
-
-
-def _proven(work: Work, changed: Mapping[str, bytes]) -> "Effect":
-    """The effect of the change on what is selected; another one than planned is an error."""
-    from policygen.errors import EffectError
-    from policygen.planning.judge import judge
-
-    effect = judge(
-        work.plan,
-        work.compiler.compare(changed),
-        lambda point, arch: work.compiler.why_not(changed, point, arch),
-    )
-    if effect.wrong:
-        raise EffectError([f"{one.name}: {one.reason}" for one in effect.wrong])
-    return effect
 
 
 def _diff(work: Work, changed: Mapping[str, bytes]) -> str:

@@ -42,6 +42,14 @@ class Tree:
         members = marked_members(bound(self.cub.version), dialect)
         return {h.name: mark_header(h, data(h), members) for h in self.headers if h.families}
 
+    def enabled(self) -> "Mapping[str, Marked]":
+        """Copies of headers with guarded returns that are commented out, which are code there."""
+        from policygen.source.files import read_bytes
+        from policygen.source.marks import enable_returns
+
+        made = (enable_returns(h, read_bytes(self.paths[h.name])) for h in self.headers)
+        return {copy.header.name: copy for copy in made if copy.entries}
+
 
 def read_tree(cub: "Cub", names: Sequence[str] = ()) -> Tree:
     """Scans the headers of a tree: those that are named, by algorithm or by header, or all."""

@@ -14,7 +14,9 @@ def keep_choices(plan: "Plan", store: Path, when: datetime) -> tuple[int, ...]:
     """Stores what is about to be written; the numbers of the choices."""
     from policygen.results.store import Store
 
-    rows = [_row(action, when) for action in plan.actions if action.written]
+    # What is written in a return and in a family is one choice.
+    written = {(a.point, a.variant): a for a in reversed(plan.actions) if a.written}
+    rows = [_row(action, when) for action in reversed(written.values())]
     with Store.open(store) as opened:
         numbers = opened.record(rows)
         opened.outcome(numbers, "planned", when)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 GIVEN = (
     "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
-    "force", "provenance", "measured_on", "least_score", "worst", "confidence", "without_samples",
+    "force", "provenance", "legacy", "measured_on", "least_score", "worst", "confidence",
+    "without_samples",
 )  # fmt: skip
 
 
@@ -37,6 +38,14 @@ def planning_options(command: Command) -> Command:
             metavar="TREE",
             help="The tree that was measured, to compare its base: a path, a fetched version or a"
             " git revision.  [default: the recorded version, when it is fetched]",
+        ),
+        click.option(
+            "--legacy",
+            type=click.Choice(["leave", "warn", "update"]),
+            default="leave",
+            show_default=True,
+            help="Of struct families that stand beside policy selectors: leave them, name those"
+            " that say something else than what is written, or write the results there, too.",
         ),
         click.option("--force", is_flag=True, help="Take results of GPUs of other architectures."),
         click.option(
@@ -95,7 +104,7 @@ def options_of(given: Mapping[str, Any]) -> "Options":
     if given["arch"] is None:
         raise InputError("no architecture is given", "Name the one that was measured: --arch sm90")
     (arch,) = parse_archs([given["arch"]])
-    names = ("reach", "collisions", "narrow", "force", "provenance")
+    names = ("reach", "collisions", "narrow", "force", "provenance", "legacy")
     today = datetime.now(UTC).date().isoformat() if given["provenance"] == "full" else None
     chosen = {name: given[name] for name in names}
     return Options(arch=arch, rules=rules_of(given), date=today, **chosen)

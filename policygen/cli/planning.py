@@ -48,10 +48,10 @@ def open_tree(
     found = read_tree(cub, names)
     if found.errors:
         raise Problems(found.errors)
-    return found, *_asked(found, quiet=quiet)
+    return found, *open_compiler(found, quiet=quiet)
 
 
-def _asked(found: "Tree", *, quiet: bool) -> "tuple[dict[str, bytes], Compiler]":
+def open_compiler(found: "Tree", *, quiet: bool) -> "tuple[dict[str, bytes], Compiler]":
     """The bytes of a tree's headers as they are, and a compiler for it."""
     from policygen.source.files import read_bytes
 
@@ -108,14 +108,10 @@ def applied_effect(
     quiet: bool,
 ) -> "Effect":
     """Whether a plan that is applied has its effect; `headers` are those of before."""
-    from policygen.planning.judge import judge
+    from policygen.cli.legacy import effect_of
 
     compiler = replace(compiler_for(found, headers, before, quiet=quiet), replaced=before)
-    return judge(
-        plan.model_copy(update={"cub": found.cub}),
-        compiler.compare(now),
-        lambda point, on: compiler.why_not(now, point, on),
-    )
+    return effect_of(plan.model_copy(update={"cub": found.cub}), found, compiler, now, quiet=quiet)
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -173,8 +169,10 @@ def plan_for(
 ) -> Work:
     """A plan for one architecture."""
     from policygen import tree
+    from policygen.cli.legacy import with_families
     from policygen.planning.bases import base_remarks
-    from policygen.planning.plan import Planner, Sources
+    from policygen.planning.places import Sources
+    from policygen.planning.plan import Planner
 
     cub = tree.find(given["cub"], Path.cwd())
     found, data, compiler = open_tree(cub, _headers(results.top, cub.version), quiet=quiet)
@@ -187,6 +185,9 @@ def plan_for(
     )
     plan = planner.plan(results.top.workloads)
     remarks = base_remarks(plan, found.cub.version, _bases(found.cub, given, plan, quiet=quiet))
+    remarks += served(plan, compiler)
+    work = Work(plan, found, data, compiler)
+    plan = with_families(work, planner, results.top.workloads, quiet=quiet)
     named = {str(path): names for path, names in results.files.made.items()}
     actions = tuple(
         action.model_copy(
@@ -194,20 +195,13 @@ def plan_for(
         )
         for action in plan.actions
     )
-    remarks += _served(plan, compiler)
-    if plan.cub.dialect == "selectors" and plan.files:
-        remarks.append("the struct families of the older dispatchers are left as they are")
     if not prove and plan.edits:
         remarks.append("what the change does, and what later architectures inherit, was not asked")
-    return Work(
-        plan.model_copy(update={"actions": actions, "remarks": (*plan.remarks, *remarks)}),
-        found,
-        data,
-        compiler,
-    )
+    told = {"actions": actions, "remarks": (*remarks, *plan.remarks)}
+    return replace(work, plan=plan.model_copy(update=told))
 
 
-def _served(plan: "Plan", compiler: "Compiler") -> list[str]:
+def served(plan: "Plan", compiler: "Compiler") -> list[str]:
     """Later architectures that have no policy of their own: they get what is written, too."""
     from policygen.bindings.archs import archs
     from policygen.model.arch import arch_number
@@ -286,5 +280,5 @@ def _bases(
                 other = tree.find(version, Path.cwd())
             except InputError:
                 continue
-        _, found[version] = _asked(read_tree(other), quiet=quiet)
+        _, found[version] = open_compiler(read_tree(other), quiet=quiet)
     return found

@@ -20,24 +20,24 @@ def reach(
 
     In a copy of each header every entry gets a value that is its own; then all workloads are
     tried, those of benchmarks and many that no benchmark has, on every arch whose policy reads
-    the family. HEADER is an algorithm (scan) or a header's name. Exit status 1 says that an entry
-    was never seen.
+    the family, and at which a policy selector may decide otherwise. HEADER is an algorithm (scan)
+    or a header's name. Exit status 1 says that an entry was never seen.
     """
     from policygen import tree
     from policygen.cli.asking import compile_progress, read_tree
     from policygen.model.base import Problem
     from policygen.model.reach import Reach
-    from policygen.proof import reach as proof
+    from policygen.proof.returns import reach_both
     from policygen.proof.sites import remarks
     from policygen.proof.toolchain import find_toolchain
 
     found = read_tree(tree.find(cub, Path.cwd()), headers)
     toolchain = find_toolchain()
-    tried = proof.tried_sites(found.cub, found.headers)
-    told = proof.reach(
+    told = reach_both(
         found.cub,
-        tried,
+        found.headers,
         found.marked("specializations"),
+        found.marked("selectors"),
         toolchain,
         progress=compile_progress(quiet=quiet),
     )
@@ -50,7 +50,7 @@ def reach(
         reached=told.entries - len(told.unreachable) - sum(told.unknown.values()),
         unreachable=told.unreachable,
         call_only=told.call_only,
-        unasked=proof.unasked(found.headers, tried),
+        unasked=told.unasked,
         unknown=dict(told.unknown),
         remarks=remarks(found.cub),
         problems=tuple(Problem.of(error) for error in found.errors),

@@ -18,7 +18,7 @@ from policygen.errors import InputError, Problems
 if TYPE_CHECKING:
     from policygen.cli.asking import Tree
     from policygen.errors import PolicygenError
-    from policygen.model.cub import Cub
+    from policygen.model.cub import Cub, Dialect
     from policygen.model.resolve import Resolution
 
 
@@ -86,11 +86,13 @@ class Question:
         archs: tuple[str, ...],
         *,
         quiet: bool,
+        only: "Dialect | None" = None,
     ) -> None:
         self.headers = headers
         self.pattern, self.axes = parse_regex(regex), parse_axes(axes)
         self.archs = archs
         self.quiet = quiet
+        self.only = only
 
     def ask(self, found: "Tree") -> "tuple[Resolution, tuple[PolicygenError, ...]]":
         """What the compiler says, and what could not be asked."""
@@ -102,6 +104,7 @@ class Question:
         from policygen.proof.toolchain import find_toolchain
 
         asked = places(found.cub, found.headers, self.pattern, self.axes, frozenset(found.paths))
+        asked = tuple(place for place in asked if self.only in {None, place.site.dialect})
         meant = {place.site.header for place in asked}
         fitting = [header for header in found.headers if header.name in meant]
         archs = chosen_archs(self.archs, fitting) or chosen_archs(self.archs, found.headers)
@@ -112,14 +115,16 @@ class Question:
             found.marked(found.cub.dialect),
             archs,
             toolchain,
+            enabled=found.enabled() if found.cub.dialect == "selectors" else {},
             progress=compile_progress(quiet=self.quiet),
         )
+        all_headers = frozenset() if self.headers else frozenset(found.paths)
         document = Resolution(
             cub=found.cub,
             toolchain=f"nvcc {toolchain.version}",
             archs=archs,
             rows=told.rows,
-            remarks=remarks(found.cub, frozenset() if self.headers else frozenset(found.paths)),
+            remarks=(*remarks(found.cub, all_headers), *told.remarks),
             unresolved=told.unresolved,
             problems=tuple(Problem.of(error) for error in found.errors),
         )

@@ -47,6 +47,7 @@ def look(
     quiet: bool,
 ) -> "Review":
     """Asks the compiler, the databases and the audits about a change."""
+    from policygen.cli import legacy
     from policygen.cli.applied import find_apply
     from policygen.cli.resolve import Question
     from policygen.errors import Problems
@@ -70,8 +71,16 @@ def look(
     entries = touched(change.before.headers, change.after.headers)
     remarks = list(change.remarks)
     different = [row for row in comparison.different if None not in (row.before, row.after)]
+    families = {one.family.header for one in entries if one.in_family}
+    changed = [row.benchmark for row in different]
+    remarks += legacy.stands(plan, change.after, changed, families, quiet=quiet)
     if alone := len(comparison.different) - len(different):
         remarks.append(f"{alone:,} workloads are in one of the trees only: nothing is said of them")
+    compared = comparison.compared - alone
+    older = Question(names, "", (), question.archs, quiet=quiet, only="specializations")
+    if by_families := legacy.differing(change.before, change.after, families, older):
+        different += by_families.different
+        compared += by_families.compared
     labels = _labels(entries, different, plan)
     found = Found(
         _evidence(plan, files, cub.version, labels, remarks),
@@ -86,7 +95,7 @@ def look(
         archs=comparison.archs,
         entries=told,
         others=others,
-        compared=comparison.compared - alone,
+        compared=compared,
         actions=_left(plan),
         effect=_effect(change, plan, quiet=quiet),
         sass=_sass(cub, change.base, quiet=quiet) if run_sass else None,
@@ -266,14 +275,15 @@ def _findings(change: Change) -> "tuple[Finding, ...]":
 
 def _unreachable(change: Change, *, quiet: bool) -> "tuple[Unreachable, ...]":
     from policygen.cli.asking import compile_progress
-    from policygen.proof import reach as proof
+    from policygen.proof.returns import reach_both
     from policygen.proof.toolchain import find_toolchain
 
     cub, headers = change.after.cub, change.after.headers
-    told = proof.reach(
+    told = reach_both(
         cub,
-        proof.tried_sites(cub, headers),
+        headers,
         change.after.marked("specializations"),
+        change.after.marked("selectors"),
         find_toolchain(),
         progress=compile_progress(quiet=quiet),
     )
@@ -343,6 +353,8 @@ def _commands(cub: "Cub", base: str | None, store: Path, plan: "Plan | None") ->
     if plan is not None:
         databases = dict.fromkeys(name for a in plan.actions for name in a.databases)
         given = [word for name in databases for word in ("--db", name)]
+        legacy = plan.options.legacy
+        given += ["--legacy", legacy] if legacy != "leave" else []
         found += [["apply", *given, "--arch", plan.options.arch]]
         found += [["verify-effect", "--arch", plan.options.arch]]
     found += [["verify-sass", "--arch", "earlier", *named], ["review", *named]]

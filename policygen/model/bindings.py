@@ -106,6 +106,13 @@ class MemberRule(Record):
     """The labels of a delay constructor's id, its delay and its write latency."""
     constant: str | None = None
     """A value that no parameter tunes."""
+    shown: str | None = None
+    """What the policy calls it, where that is another name."""
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The labels that it is made of."""
+        return frozenset(self.delay or filter(None, [self.parameter]))
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:

@@ -25,6 +25,8 @@ class Changed(Record):
     role: Role
     before: dict[str, Value]
     after: dict[str, Value]
+    legacy: bool = False
+    """Whether it is what a struct family beside a policy selector gives."""
 
 
 class Wrong(Record):
@@ -36,11 +38,14 @@ class Wrong(Record):
     reason: str
     before: dict[str, Value] | None = None
     after: dict[str, Value] | None = None
+    legacy: bool = False
+    """Whether it is what a struct family beside a policy selector gives."""
 
     @property
     def name(self) -> str:
         """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32 on sm90`."""
-        return f"{in_words(self.benchmark, self.workload)} on {self.arch}"
+        by = " by struct families" if self.legacy else ""
+        return f"{in_words(self.benchmark, self.workload)} on {self.arch}{by}"
 
 
 class Effect(Document):

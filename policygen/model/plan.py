@@ -21,6 +21,8 @@ Reach = Literal["only", "later"]
 """Whether later architectures keep what they had, or get what they inherit."""
 Collisions = Literal["best-worst", "split"]
 Provenance = Literal["scores", "full"]
+Legacy = Literal["leave", "warn", "update"]
+"""What becomes of struct families that stand beside policy selectors."""
 
 
 class Target(Record):
@@ -48,6 +50,8 @@ class Action(RunKey):
     before: dict[str, Value] | None = None
     after: dict[str, Value] | None = None
     databases: tuple[str, ...] = ()
+    legacy: bool = False
+    """Whether it is for a struct family that stands beside a policy selector."""
 
     @property
     def point(self) -> Point:
@@ -68,6 +72,8 @@ class Reached(Record):
     arch: Arch
     kept: bool
     """Whether an entry of its own keeps what it had."""
+    legacy: bool = False
+    """Whether it is a struct family that is reached."""
 
     @property
     def point(self) -> Point:
@@ -103,6 +109,7 @@ class Options(Record):
     provenance: Provenance = "scores"
     date: str | None = None
     """The day that full provenance names."""
+    legacy: Legacy = "leave"
     rules: Rules = Rules()
 
 

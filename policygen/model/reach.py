@@ -17,6 +17,7 @@ Cause = Literal[
     "shadowed",
     "argument",
     "key",
+    "condition",
 ]
 """Why an entry is never selected.
 
@@ -24,7 +25,7 @@ Cause = Literal[
 selection names a member that it lacks. `inherits without`: so does what it inherits from. `empty`:
 it has no member at all, which keeps its key from being tuned. `shadowed`: another entry takes its
 keys. `argument`: one of its arguments is always something else. `key`: no workload gives its
-arguments together.
+arguments together. `condition`: no workload comes to a guarded return.
 """
 
 
@@ -57,7 +58,7 @@ class Reach(Document):
     unreachable: tuple[Unreachable, ...]
     call_only: tuple[CallOnly, ...] = ()
     unasked: tuple[str, ...] = ()
-    """Families that no binding knows."""
+    """Families that no binding knows, and functions that no workload comes to."""
     unknown: dict[str, int] = Field(default_factory=dict)
     """Header → entries of which nothing is known, as the compiler refused workloads there."""
     remarks: tuple[str, ...] = ()

@@ -101,6 +101,8 @@ class Differing(Record):
     """The names of the values that differ."""
     entry_before: EntryPlace | None = None
     entry_after: EntryPlace | None = None
+    legacy: bool = False
+    """Whether it is what struct families beside a policy selector give."""
 
 
 class Comparison(Document):

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from policygen.bindings.expected import expected_values
 from policygen.bindings.variant import member_values
-from policygen.model.bindings import FamilyBinding, Site
+from policygen.model.bindings import FamilyBinding, MemberRule, Site
 from policygen.model.facts import Told
 from policygen.model.labels import label_parts
 from policygen.model.plan import Action, Target
@@ -60,6 +60,8 @@ class Destination:
     """In the selector dialect: value → what the return calls it."""
     new: NewReturn | None = None
     """In the selector dialect: a return that is not there yet."""
+    unsaid: Mapping[str, MemberRule] = field(default_factory=dict)
+    """What later families say, and this one leaves to its policy: the load modifier of sm90."""
 
     @property
     def is_new(self) -> bool:
@@ -147,13 +149,24 @@ class Case(Spot):
         then = self.measurement.recorded.benchmark
         return member_values(self.to.binding, then, parameters, self.told.sizes)
 
-    def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
-        """What its policy shows when it takes these values."""
-        return expected_values(self.to.site, self.to.binding, members, self.told.sizes)
+    def expected(self, members: Mapping[str, str], label: str) -> dict[str, Value]:
+        """What its policy shows when it takes these values, and is what was measured."""
+        shown = expected_values(self.to.site, self.to.binding, members, self.told.sizes)
+        return {**self.unsaid(label), **shown}
 
-    def has(self, members: Mapping[str, str]) -> bool:
+    def unsaid(self, label: str) -> dict[str, Value]:
+        """The values of a variant that its policy shows, and no member of an entry says."""
+        measured = dict(part for part in label_parts(label) if part)
+        rules = {m: r for m, r in self.to.unsaid.items() if r.parameters <= measured.keys()}
+        like = self.to.binding.model_copy(update={"members": rules})
+        then = self.measurement.recorded.benchmark
+        members = member_values(like, then, measured, self.told.sizes)
+        wanted = expected_values(self.to.site, like, members, self.told.sizes)
+        return {name: value for name, value in wanted.items() if name in self.told.values}
+
+    def has(self, members: Mapping[str, str], label: str) -> bool:
         """Whether its policy shows these values now."""
-        wanted = self.expected(members)
+        wanted = self.expected(members, label)
         return all(self.told.values.get(name) == value for name, value in wanted.items())
 
 

@@ -130,7 +130,7 @@ def _written(
     if part.members is None:
         return _kept(part, named if pinned else None)
     cases, members = part.cases, dict(part.members)
-    same = all(case.has(members) for case in cases)
+    same = all(c.has(members, v.variant) for c, v in zip(cases, part.variants, strict=True))
     if same and not pinned:
         return Outcome(_actions(part, "keep", ["the values are these already"] * len(cases)))
     entry = None if named else cases[0].entry
@@ -265,7 +265,8 @@ def _action(
     named: EntryKey | None = None,
 ) -> Action:
     before = dict(case.told.values)
-    after = {**before, **(case.expected(members) if members else {})}
+    wanted = case.expected(members, variant.variant) if members and variant else {}
+    after = {**before, **wanted}
     return action(
         case.measurement,
         decision=decision,

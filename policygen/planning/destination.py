@@ -6,9 +6,9 @@ from policygen.bindings.archs import archs
 from policygen.bindings.load import Bound, bound
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding, Site
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
-from policygen.model.tuning import TuningHeader
+from policygen.model.tuning import Family, TuningHeader
 from policygen.planning.cases import Destination
 
 
@@ -27,8 +27,21 @@ def destination(
         raise InputError(
             f"{site.header} has no family of tunings for {arch} or an earlier architecture"
         )
-    binding, family = max(earlier, key=lambda pair: arch_number(pair[1].arch))
-    return Destination(site, binding, family, f"{arch}{family.name.removeprefix(family.arch)}")
+    binding, family = max(earlier, key=_by_arch)
+    said = _parameters(binding)
+    newest, _ = max(known, key=_by_arch)
+    unsaid = {m: r for m, r in newest.members.items() if r.parameters and not r.parameters & said}
+    name = f"{arch}{family.name.removeprefix(family.arch)}"
+    return Destination(site, binding, family, name, unsaid=unsaid)
+
+
+def _by_arch(pair: tuple[FamilyBinding, Family]) -> int:
+    return arch_number(pair[1].arch)
+
+
+def _parameters(binding: FamilyBinding) -> set[str]:
+    """What the members of a family's entries are made of."""
+    return {name for rule in binding.members.values() for name in rule.parameters}
 
 
 def site_of(

@@ -1,41 +1,28 @@
 """From results to a plan: decide, write, and ask whether the writing has the effect."""
 
-import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import EffectError, InputError, PolicygenError, together
 from policygen.model.arch import arch_number
 from policygen.model.branches import own
 from policygen.model.changes import changes as told_changes
-from policygen.model.cub import Cub
-from policygen.model.facts import Change, Compared, Told
+from policygen.model.facts import Change, Compared
 from policygen.model.plan import Action, Options, Plan, PlannedEdit, PlannedFile, Reached
 from policygen.model.results import ScoredWorkload
-from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
-from policygen.planning.branches import branch_destination
-from policygen.planning.cases import Case, Destination, by_entry
+from policygen.planning.cases import Case, by_entry
 from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
-from policygen.planning.destination import destination, next_arch, site_of
+from policygen.planning.destination import next_arch, site_of
 from policygen.planning.edits import HeaderEdits, by_header, header_edits
 from policygen.planning.judge import differs
 from policygen.planning.later import NotKeptError, keep_later
 from policygen.planning.measured import Measurement, Refused, in_line, measurements
-from policygen.planning.new_returns import NewReturns
 from policygen.planning.oracle import Oracle
+from policygen.planning.places import Places, Sources
 from policygen.source.splice import splice
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """A tree: what its headers hold, and their bytes."""
-
-    cub: Cub
-    headers: Mapping[str, TuningHeader]
-    data: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +43,19 @@ class Planner:
     together: ChooseTogether
     prove: bool = True
     """Whether to ask what the change does, and to leave out what has no effect."""
+    held: Mapping[Point, str] = field(default_factory=dict)
+    """Workloads that stay as they are, whatever was measured, and why."""
+
+    @property
+    def places(self) -> Places:
+        """Where results go in this tree."""
+        return Places(self.sources, self.options, self.oracle)
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """The actions for all workloads, and the edits that they come to."""
         cub, options = self.sources.cub, self.options
         known, refused = measurements(scored, cub.version, options.arch, force=options.force)
-        selectors = cub.dialect == "selectors"
-        cases, actions = self._branches(known) if selectors else self._cases(known)
+        cases, actions = self.places.cases(known)
         outcome, draft, reached = self._effective(cases)
         return Plan(
             cub=cub,
@@ -76,70 +69,9 @@ class Planner:
             remarks=tuple(remarks),
         )
 
-    def _cases(self, known: Sequence[Measurement]) -> tuple[list[Case], list[Action]]:
-        """Each measurement with the family it would be written in; the rest with the reason."""
-        found, actions = [], []
-        for one in known:
-            if not one.benchmark.writable:
-                actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
-                continue
-            try:
-                to = destination(
-                    one.benchmark, self.sources.cub, self.sources.headers, self.options.arch
-                )
-                found.append((one, to))
-            except InputError as error:
-                actions.append(one.rejected(in_line(error)))
-        told = self.oracle.tell([one.point for one, _ in found], self.options.arch)
-        cases = []
-        for one, to in found:
-            if one.point not in told:
-                actions.append(one.rejected("the compiler refuses its header"))
-                continue
-            case = Case(told=told[one.point], to=to, measurement=one)
-            try:
-                case.target()
-                cases.append(case)
-            except InputError as error:
-                actions.append(one.rejected(in_line(error), before=case.told.values))
-        return cases, actions
-
-    def _branches(self, known: Sequence[Measurement]) -> tuple[list[Case], list[Action]]:
-        """The same in the selector dialect: the return that decides is where it is written."""
-        arch = self.options.arch
-        found, cases, actions = [], [], []
-        for one in known:
-            if one.benchmark.writable:
-                found.append(one)
-            else:
-                actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
-        told = self.oracle.tell([one.point for one in found], arch)
-        places = self._places()
-        for one in found:
-            if one.point not in told:
-                actions.append(one.rejected("the compiler refuses its header"))
-                continue
-            shown = told[one.point]
-            try:
-                cases.append(Case(shown, self._destination(one, shown, places), one))
-            except InputError as error:
-                actions.append(one.rejected(in_line(error), before=shown.values))
-        return cases, actions
-
-    def _destination(self, one: Measurement, told: Told, places: NewReturns) -> Destination:
-        """The return that decides, or a new one where that is not the architecture's own."""
-        cub, arch = self.sources.cub, self.options.arch
-        try:
-            return branch_destination(one, told, cub, arch)
-        except InputError as error:
-            try:
-                return places.beside(one, told)
-            except InputError as none:
-                raise InputError(f"{in_line(error)}; {in_line(none)}") from none
-
     def _effective(self, cases: Sequence[Case]) -> tuple[Outcome, Draft, list[Reached]]:
         """Decides again without what turns out to have no effect, until all has."""
-        dead: dict[Point, str] = {}
+        dead: dict[Point, str] = dict(self.held)
         while True:
             outcome = self._decided(cases, dead)
             try:
@@ -163,29 +95,9 @@ class Planner:
                     return self._kept(outcome, draft, compared)
                 except NotKeptError as error:
                     lost = self._not_kept(outcome, error)
-                    cases, moved = self._bounded(cases, lost)
+                    cases, moved = self.places.bounded(cases, lost)
                     lost = {point: lost[point] for point in lost if point not in moved}
             dead |= lost
-
-    def _bounded(
-        self, cases: Sequence[Case], lost: Mapping[Point, str]
-    ) -> tuple[list[Case], set[Point]]:
-        """The same with returns that later architectures do not get to, where there can be such."""
-        places, found, moved = self._places(), list(cases), set()
-        for number, case in enumerate(cases):
-            one, new = case.measurement, case.to.new
-            if one.point in lost and places.below and not (new and new.bounded):
-                with contextlib.suppress(InputError):
-                    found[number] = replace(case, to=places.bounded(one, case.told, case.to))
-                    moved.add(one.point)
-        return found, moved
-
-    def _places(self) -> NewReturns:
-        """Where returns can be added; in the specialization dialect there are none."""
-        cub, arch = self.sources.cub, self.options.arch
-        only = self.options.reach == "only" and cub.dialect == "selectors"
-        below = next_arch(arch) if only else None
-        return NewReturns(cub, self.sources.headers, self.sources.data, arch, below)
 
     def _decided(self, cases: Sequence[Case], dead: Mapping[Point, str]) -> Outcome:
         outcome = Outcome()
@@ -236,13 +148,20 @@ class Planner:
         """Workloads that do not get what was written for them, and why."""
         arch = self.options.arch
         changes = {c.point: c for c in compared.changes if c.arch == arch}
+        cases = {case.measurement.point: case for case in _cases(outcome.writes)}
         lost: dict[Point, str] = {}
         for action in outcome.actions:
             if not action.written:
                 continue
             change = changes.get(action.point)
             after = change.after if change else action.before or {}
-            if found := differs(after, action.after or {}):
+            wanted = action.after or {}
+            unsaid = cases[action.point].unsaid(action.variant or "")
+            said = {n: v for n, v in wanted.items() if n not in unsaid}
+            if (left := differs(after, unsaid)) and not differs(after, said):
+                family = cases[action.point].to.name
+                lost[action.point] = f"{family} cannot say what was measured: it has {left}"
+            elif found := differs(after, wanted):
                 why = self.oracle.why_not(draft.after, action.point, arch)
                 selectors = self.sources.cub.dialect == "selectors"
                 what = f"would have {found}" if selectors else "would be unreachable"
@@ -345,8 +264,12 @@ class _NotWritableError(Exception):
 
 def _points(writes: Sequence[Write]) -> set[Point]:
     """The measured workloads that entries are written for."""
+    return {case.measurement.point for case in _cases(writes)}
+
+
+def _cases(writes: Sequence[Write]) -> list[Case]:
     spots = [spot for write in writes for spot in write.spots]
-    return {spot.measurement.point for spot in spots if isinstance(spot, Case)}
+    return [spot for spot in spots if isinstance(spot, Case)]
 
 
 def _later(compared: Compared, arch: str) -> list[Change]:

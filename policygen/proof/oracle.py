@@ -9,7 +9,7 @@ from policygen.errors import EffectError, InputError, Problems
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.branches import steps
-from policygen.model.cub import Cub
+from policygen.model.cub import Cub, Dialect
 from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.marks import Marked
 from policygen.model.tuning import Entry, Family, TuningHeader
@@ -51,6 +51,8 @@ class Compiler:
     progress: Progress | None = None
     replaced: Mapping[str, bytes] = field(default_factory=dict)
     """Headers that are asked about with other content than the tree has."""
+    only: Dialect | None = None
+    """Where CUB decides in this dialect; else in the tree's own, where there is a site of it."""
     sights: dict[tuple[str, str, bytes, str], Sight] = field(default_factory=dict)
     """What was looked at before."""
     returned: dict[tuple[str, str, bytes, str], dict[Point, tuple[Family, Entry] | None]] = field(
@@ -99,6 +101,8 @@ class Compiler:
     def _compared(self, changed: Mapping[str, bytes]) -> Compared:
         after = self.mark(changed)
         asked = [self._question(place, after) for place in self._all(changed)]
+        # A header may declare families whose policies are gone: nothing selects by them.
+        asked = [one for one in asked if one.archs]
         with ThreadPoolExecutor(2) as pool:
             trees = (self.includes(), self.includes(changed))
             old, new = pool.map(lambda includes: self._ask(asked, includes, {}), trees)
@@ -217,18 +221,20 @@ class Compiler:
         return Asked(place.site, place.points, tuple(sorted(archs, key=arch_number)))
 
     def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Place, ...]:
-        headers = list(self.headers.values())
-        return places(self.cub, headers, ALL, {}, frozenset(names))
+        return self._places(frozenset(names))
+
+    def _places(self, names: frozenset[str] = frozenset()) -> tuple[Place, ...]:
+        found = places(self.cub, list(self.headers.values()), ALL, {}, names)
+        return tuple(p for p in found if self.only in {None, p.site.dialect})
 
     def _asked(self, points: Sequence[Point]) -> tuple[Place, ...]:
         """The places of some workloads, with these alone."""
         if not points:
             return ()
         wanted = set(points)
-        found = places(self.cub, list(self.headers.values()), ALL, {})
         kept = [
             replace(place, points=tuple(p for p in place.points if _point(p) in wanted))
-            for place in found
+            for place in self._places()
         ]
         return tuple(place for place in kept if place.points)
 

@@ -33,6 +33,8 @@ class Reached:
     """Header → entries that were not seen where not every workload could be asked for."""
     archs: tuple[str, ...]
     errors: tuple[PolicygenError, ...]
+    unasked: tuple[str, ...] = ()
+    """Families that no binding knows, and functions that no workload comes to."""
 
 
 @dataclass(slots=True)
@@ -109,8 +111,8 @@ def reach(
     return Reached(
         workloads=sum(len(place.points) for place in tried),
         entries=entries,
-        unreachable=tuple(sorted(unreachable, key=_order)),
-        call_only=tuple(sorted(call_only, key=_order)),
+        unreachable=tuple(sorted(unreachable, key=order)),
+        call_only=tuple(sorted(call_only, key=order)),
         unknown=unknown,
         archs=tuple(sorted({a for place in tried for a in place.archs}, key=arch_number)),
         errors=told.errors,
@@ -169,7 +171,8 @@ def _reading(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> tupl
     return tuple(sorted(archs, key=arch_number))
 
 
-def _order(found: Unreachable | CallOnly) -> tuple[str, int]:
+def order(found: Unreachable | CallOnly) -> tuple[str, int]:
+    """By header and line."""
     return found.header, found.line
 
 

@@ -28,6 +28,7 @@ class Resolved:
     rows: tuple[ResolvedRow, ...]
     unresolved: tuple[Unresolved, ...]
     errors: tuple[PolicygenError, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def resolve(
@@ -37,9 +38,13 @@ def resolve(
     archs: Sequence[str],
     toolchain: Toolchain,
     *,
+    enabled: Mapping[str, Marked] | None = None,
     progress: Progress | None = None,
 ) -> Resolved:
-    """Rows by benchmark, workload and architecture; `marked` holds marked headers by name."""
+    """Rows by benchmark, workload and architecture; `marked` holds marked headers by name.
+
+    In those of `enabled` conditions that are commented out are code.
+    """
     told = ask(
         [
             Asked(
@@ -55,6 +60,7 @@ def resolve(
         toolchain,
         progress=progress,
     )
+    off, remarks = _commented_out(cub, asked, enabled or {}, archs, toolchain, progress)
     rows, refused = [], {}
     for place in asked:
         header = marked.get(place.site.header)
@@ -65,12 +71,60 @@ def resolve(
         for point in place.points:
             for arch in archs:
                 if row := _row(place, point, arch, told, header, used[arch]):
+                    out = off.get((id(point), arch))
+                    if out and place.site.dialect == "selectors" and _is_newer(out, row.since):
+                        row = row.model_copy(update={"disabled": out[1]})
                     rows.append(row)
                 else:
                     name = _name(point)
                     refused[name] = Unresolved(benchmark=name, reason="it does not compile")
     rows.sort(key=lambda row: (row.benchmark, arch_number(row.arch)))
-    return Resolved(tuple(rows), tuple(refused.values()), told.errors)
+    return Resolved(tuple(rows), tuple(refused.values()), told.errors, remarks)
+
+
+Off = tuple[str, DisabledEntry]
+"""The architecture that it would be for, and the condition."""
+
+
+def _commented_out(
+    cub: Cub,
+    asked: Sequence[Place],
+    enabled: Mapping[str, Marked],
+    archs: Sequence[str],
+    toolchain: Toolchain,
+    progress: Progress | None,
+) -> tuple[dict[tuple[int, str], Off], tuple[str, ...]]:
+    """The workloads that conditions would decide if they were not commented out."""
+    mine = [p for p in asked if p.site.dialect == "selectors" and p.site.header in enabled]
+    questions = [
+        Asked(place.site, place.points, tuple(archs), values=False, branches=True) for place in mine
+    ]
+    if not questions:
+        return {}, ()
+    tree = Tree(cub.version, cub.include_folders, enabled)
+    told = ask(questions, tree, toolchain, progress=progress)
+    names = sorted({place.site.header for place in mine})
+    if told.errors:
+        text = "do not compile as code: what they would decide is not known"
+        return {}, (f"conditions that are commented out in {', '.join(names)} {text}",)
+    found = {}
+    for place in mine:
+        copy = enabled[place.site.header]
+        for point in place.points:
+            for arch in archs:
+                answer = told.of(point, arch, marked=True)
+                number = copy.entry(value(answer[0])) if answer else None
+                if number is not None:
+                    family, entry = copy.entries[number]
+                    reason = " ".join(entry.remarks) or None
+                    off = DisabledEntry.of(family, entry, reason=reason)
+                    found[id(point), arch] = (family.arch, off)
+    return found, ()
+
+
+def _is_newer(off: Off, since: str | None) -> bool:
+    """Whether a condition would stand before the return that decides now."""
+    return since is None or arch_number(off[0]) > arch_number(since)
 
 
 def _has_marks(place: Place, cub: Cub, marked: Mapping[str, Marked]) -> bool:

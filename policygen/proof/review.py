@@ -24,6 +24,11 @@ class Touched:
     after: Entry | None
 
     @property
+    def in_family(self) -> bool:
+        """Whether it is an entry of a struct family, and no guarded return."""
+        return all(entry.kind != "branch" for entry in self.family.entries)
+
+    @property
     def place(self) -> EntryPlace:
         """Where it stands, or stood."""
         entry = self.after or self.before

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from policygen import resources
-from policygen.bindings.load import axis_type, is_constant
+from policygen.bindings.load import axis_type, is_constant, units_of
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
 from policygen.rendering import fill
@@ -68,7 +68,7 @@ def sized_roles(point: Workload, families: Iterable[BoundFamily]) -> tuple[str, 
     call = point.call
     units = [rule.unit for binding, _ in families for rule in binding.members.values()]
     if isinstance(call, BenchmarkBinding):
-        units += call.units.values()
+        units += units_of(call.name)
     has = {*call.roles, *(f"axis::{axis}" for axis in call.axes)}
     axes = {f"axis::{axis}" for axis, text in point.values.items() if not is_constant(text)}
     return tuple(sorted(({unit.of for unit in units if unit is not None} | axes) & has))

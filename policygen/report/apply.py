@@ -34,5 +34,6 @@ def print_apply(plan: Plan, *, head: bool) -> None:
 
 
 def _print(out: "Console", action: Action, text: str) -> None:
-    line = f"{action.decision} {in_words(action.benchmark, action.workload)}: {text}"
+    where = " in struct families" if action.legacy else ""
+    line = f"{action.decision} {in_words(action.benchmark, action.workload)}{where}: {text}"
     print_filled(out, line.split(" "), "", "  ", STYLES[action.decision])

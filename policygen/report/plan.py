@@ -32,7 +32,7 @@ def print_plan(plan: Plan, *, head: bool, verbose: bool) -> None:
     if head:
         print_head(out, plan)
         out.print()
-    for benchmark, actions in groupby(plan.actions, key=lambda action: action.benchmark):
+    for benchmark, actions in groupby(plan.actions, key=_heading):
         out.print(benchmark, style="bold")
         for action in actions:
             _print_action(out, action, verbose=verbose)
@@ -68,7 +68,8 @@ def print_effect(effect: Effect, *, head: bool, verbose: bool) -> None:
     others = [one for one in effect.changed if one.role != "written"]
     for one in effect.changed if verbose else ():
         pairs = ", ".join(changes(one.before, one.after))
-        text = f"on {one.arch}: {pairs} ({one.role})"
+        by = ", struct families" if one.legacy else ""
+        text = f"on {one.arch}: {pairs} ({one.role}{by})"
         print_filled(out, [one.benchmark, *axes(one.workload), *text.split(" ")], "  ", "  ", "")
     if head or effect.wrong:
         parts = [f"{plural(len(written), 'workload')} changed as written"]
@@ -81,6 +82,10 @@ def print_effect(effect: Effect, *, head: bool, verbose: bool) -> None:
         archs = ", ".join(effect.archs)
         text = f"proof: {', '.join(parts)} ({effect.toolchain}; {archs})"
         print_filled(out, text.split(" "), "", "  ", "red" if effect.wrong else "green")
+
+
+def _heading(action: Action) -> str:
+    return f"{action.benchmark}, struct families" if action.legacy else action.benchmark
 
 
 def _print_action(out: "Console", action: Action, *, verbose: bool) -> None:
@@ -124,6 +129,7 @@ def print_reached(out: "Console", plan: Plan, *, verbose: bool) -> None:
         shown = found if verbose else found[:SHOWN]
         for one in shown:
             on = [] if one.arch == arch else ["on", one.arch]
+            on += ["(struct", "families)"] if one.legacy else []
             print_filled(out, [one.benchmark, *axes(one.workload), *on], "  ", "  ", "")
         if len(found) > len(shown):
             out.print(f"  and {len(found) - len(shown)} more (-v lists them)", style="dim")

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from policygen.model.reach import CallOnly, Reach, Unreachable
+from policygen.model.tuning import conjunction
 from policygen.report import console
 from policygen.report.console import plural, print_filled, tree_line
 
@@ -51,7 +52,8 @@ def _print_lot(
 
 
 def _print_entry(out: "Console", entry: Unreachable | CallOnly, style: str) -> None:
-    _print_filled(out, f"{entry.header}:{entry.line}: <{', '.join(entry.args)}>", "  ", style)
+    key = f"<{', '.join(entry.args)}>" if entry.family.startswith("sm") else conjunction(entry.args)
+    _print_filled(out, f"{entry.header}:{entry.line}: {key}", "  ", style)
 
 
 def _print_filled(out: "Console", text: str, indent: str, style: str) -> None:

@@ -102,7 +102,8 @@ def _values(document: Review) -> dict[str, Any]:
         "actions": [
             {
                 "decision": action.decision,
-                "workload": in_words(short(action.benchmark), action.workload),
+                "workload": in_words(short(action.benchmark), action.workload)
+                + (" (struct families)" if action.legacy else ""),
                 "variant": action.variant or "",
                 "reason": action.reason,
             }
@@ -150,8 +151,14 @@ def _what(document: Review) -> tuple[str, list[str]]:
     ]
 
 
+def _measured(document: Review) -> list[Evidence]:
+    """What was measured; a return and a family that have the same of it count once."""
+    found = (one for entry in document.entries for one in entry.evidence)
+    return list({(one.point, one.scored.variant, one.gpu): one for one in found}.values())
+
+
 def _why(document: Review) -> tuple[str, list[str]]:
-    found = [one for entry in document.entries for one in entry.evidence]
+    found = _measured(document)
     if not found:
         return "no measurement", ["no database row was found for what was written"]
     scores = sorted(one.scored.score for one in found)
@@ -195,7 +202,7 @@ def _proven(document: Review) -> tuple[str, list[str]]:
 
 
 def _worse(document: Review) -> tuple[str, list[str]]:
-    found = [one for entry in document.entries for one in entry.evidence]
+    found = _measured(document)
     points = [(ratio.ratio, one, ratio) for one in found for ratio in one.runtime]
     slower = [point for point in points if point[0] < 1 - NOISE]
     rows = []
@@ -276,7 +283,8 @@ def _changes(row: Differing) -> list[str]:
 def _differing(row: Differing) -> dict[str, str]:
     return {
         "arch": row.arch,
-        "workload": in_words(short(row.benchmark), row.workload),
+        "workload": in_words(short(row.benchmark), row.workload)
+        + (" (struct families)" if row.legacy else ""),
         "changes": "; ".join(_changes(row)),
     }
 

@@ -15,7 +15,7 @@ from policygen.paths import cache_folder, write_atomically
 def _fingerprint() -> bytes:
     """The readers themselves: a change of theirs makes old results worthless."""
     package = Path(__file__).resolve().parent
-    sources = [*sorted(package.glob("*.py")), package.parent / "model" / "tuning.py"]
+    sources = [*sorted(package.rglob("*.py")), package.parent / "model" / "tuning.py"]
     sources.append(resources.folder("templates") / "scan" / "prelude.h")
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from policygen.model.base import Span
 from policygen.model.marks import Marked, mark
 from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.source.selectors.enabled import enable_selectors, is_commented
 from policygen.source.selectors.marks import is_marked, mark_selectors, told_traits
 
 
@@ -38,6 +39,13 @@ def mark_returns(header: TuningHeader, data: bytes) -> Marked:
     edits = list(mark_selectors(data, [entry for _, entry in entries]))
     told, traits = told_traits(data)
     return Marked(header, _edited(data, [*edits, *told]), tuple(entries), traits)
+
+
+def enable_returns(header: TuningHeader, data: bytes) -> Marked:
+    """Marks conditions that are commented out, and makes them code."""
+    entries = [(f, entry) for f in header.selectors for entry in f.entries if is_commented(entry)]
+    edits = list(enable_selectors(data, [entry for _, entry in entries]))
+    return Marked(header, _edited(data, edits), tuple(entries))
 
 
 def _edited(data: bytes, edits: Sequence[tuple[Span, str]]) -> bytes:

@@ -9,7 +9,7 @@ from policygen.bindings.load import bound
 from policygen.bindings.variant import member_values, threads_that_fit
 from policygen.errors import InputError
 
-VERSIONS = ("3.0.1", "3.2.0")
+VERSIONS = ("3.0.1", "3.2.0", "3.6.0")
 FAMILIES = [
     pytest.param(version, algorithm, family, site, id=f"{version} {site.namespace} {family.name}")
     for version in VERSIONS

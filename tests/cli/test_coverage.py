@@ -10,7 +10,7 @@ import pytest
 from policygen.cli.main import main
 from policygen.model.coverage import Coverage
 from tests.cli.tuned import LABEL, THREE, database, run
-from tests.probing import root
+from tests.probing import changed_tree, header, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -120,6 +120,42 @@ def test_the_selector_trees_are_covered_too(capsys):
     assert status == 0
     found = json.loads(out)
     assert counts(found, "sm100")["tuned"] > 5
+
+
+def test_conditions_that_are_commented_out_disable_what_they_would_decide(capsys):
+    given = ("--cub", root("3.6.0"), "radix_sort", "--arch", "sm90", "--arch", "sm100")
+    status, out, err = run(capsys, "audit", "coverage", *given, "--json", "-q")
+    assert status == 0, err
+    found = json.loads(out)
+    off = [cell for cell in found["cells"] if cell["status"] == "disabled"]
+    assert {(cell["arch"], cell["entry"]["family"]) for cell in off} == {
+        ("sm100", "get_sm100_tuning")
+    }
+    keys = [tuple(c["workload"].values()) for c in off if c["benchmark"].endswith("keys")]
+    assert keys == [("I8", "I32"), ("I8", "I64")]
+    # Larger keys have such conditions, too, and a policy that uses none of their values.
+    assert {cell["workload"].get("KeyT", "I8") for cell in off} == {"I8", "I16"}
+    assert (counts(found, "sm100")["disabled"], counts(found, "sm90")["disabled"]) == (11, 0)
+    reasons = {cell["reason"] for cell in off}
+    assert "same as previous tuning" in reasons
+    assert any("regresses for large problem sizes" in reason for reason in reasons)
+
+
+def test_conditions_that_are_no_code_are_named(capsys, tmp_path):
+    name = "tuning_radix_sort.cuh"
+    data = header("3.6.0", name)
+    at = data.index(b"// if (key_size == 16) // same")
+    wrong = data[:at] + b"// if (the key is large) // as it was" + data[data.index(b"\n", at) :]
+    tree = changed_tree(tmp_path, "3.6.0", {name: wrong})
+    given = ("--cub", tree, "radix_sort", "--arch", "sm100", "-R", "cub.bench.radix_sort.keys")
+    status, out, err = run(capsys, "audit", "coverage", *given, "--json", "-q")
+    assert status == 0, err
+    found = json.loads(out)
+    assert counts(found, "sm100")["disabled"] == 0
+    assert (
+        f"conditions that are commented out in {name} do not compile as code: what they would"
+        " decide is not known"
+    ) in found["remarks"]
 
 
 @pytest.fixture

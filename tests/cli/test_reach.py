@@ -98,6 +98,43 @@ def test_in_the_selector_dialect_the_entries_of_the_old_dispatchers_are_tried(ca
     assert "argument: OffsetSize is never _8; it is _4" in out
 
 
+def test_guarded_returns_that_no_policy_shows_are_named(capsys):
+    """NVIDIA/cccl#11083 as selectors have it, and partitions with 64-bit offsets."""
+    status, out, err = run(
+        capsys, "three_way_partition", "radix_sort", "--json", "-q", cub=root("3.6.0")
+    )
+    assert status == 1, err
+    document = json.loads(out)
+    found = [one for one in document["unreachable"] if one["cause"] == "condition"]
+    assert {(one["header"], one["family"]) for one in found} == {
+        ("tuning_radix_sort.cuh", "get_sm100_tuning"),
+        (THREE, "policy_selector::get_lookback_policy"),
+    }
+    sizes = {fact for one in found for fact in one["args"] if fact.startswith("key_size ")}
+    assert sizes == {"key_size == 4", "key_size == 8"}
+    assert all("offset_size == 8" in one["args"] for one in found if one["header"] == THREE)
+    assert (len(found), len([one for one in found if one["header"] == THREE])) == (30, 8)
+    assert {"sm107", "sm110"} < set(document["archs"])
+    assert document["unasked"] == []
+
+
+def test_returns_that_benchmarks_do_not_have_are_told_with_a_call(capsys):
+    status, out, err = run(capsys, "reduce_by_key", "--json", "-q", cub=root("3.5.0"))
+    document = json.loads(out)
+    assert status == int(bool(document["unreachable"])), err
+    returns = [one for one in document["call_only"] if "accum_size == 1" in one["args"]]
+    assert len(returns) == 14
+    assert all("Op=minimum" in one["example"] for one in returns)
+
+
+def test_functions_that_no_call_comes_to_are_not_judged(capsys):
+    status, out, _ = run(capsys, "reduce", "-q", cub=root("3.6.0"))
+    assert status == 0
+    assert "sm107" not in out
+    status, out, _ = run(capsys, "reduce", cub=root("3.6.0"))
+    assert "not asked: cub::detail::reduce::get_argextremum_sm107_tuning" in " ".join(out.split())
+
+
 def test_a_header_without_families_has_nothing_to_be_tried(capsys):
     status, out, err = run(capsys, "merge_sort")
     assert (status, err) == (0, "")

@@ -53,7 +53,8 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
         "-      if (key_size == 2) return small_key_tuning_values{384,20};",
         "+      if (key_size == 2) return small_key_tuning_values{256,18};",
         # What falls through on sm107, too, has a block of its own for sm100.
-        "+    if (cc >= ::cuda::compute_capability{10, 0} && cc < ::cuda::compute_capability{10, 3})",
+        "+    if (cc >= ::cuda::compute_capability{10, 0}"
+        " && cc < ::cuda::compute_capability{10, 3})",
         "+    {",
         "+      if (value_size == 0 && offset_size == 4 && key_size == 1)",
         "+      {",

@@ -8,7 +8,8 @@ from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
 from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.plan import Options
-from policygen.planning.plan import Planner, Sources
+from policygen.planning.places import Sources
+from policygen.planning.plan import Planner
 from policygen.source.header import read_header
 from tests.planning.wanted import GPUS, benchmark, no_common_variant, scored
 

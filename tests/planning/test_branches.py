@@ -8,7 +8,8 @@ from policygen.model.facts import Compared, Told
 from policygen.model.plan import Options
 from policygen.planning.branches import branch_destination
 from policygen.planning.measured import measurements
-from policygen.planning.plan import Planner, Sources
+from policygen.planning.places import Sources
+from policygen.planning.plan import Planner
 from policygen.source.header import read_header
 from tests.planning.pretend import CUB
 from tests.planning.wanted import benchmark, no_common_variant, scored

@@ -172,6 +172,7 @@ def test_workloads_of_the_same_entry_that_were_not_measured_are_told():
             "workload": {"T": "F32", "OffsetT": "I32"},
             "arch": "sm100",
             "kept": False,
+            "legacy": False,
         }
     ]
 
@@ -325,14 +326,23 @@ def test_one_entry_cannot_keep_two_different_things():
     values = oracle.values
 
     def differing(data, point, arch):
-        extra = {"load_modifier": "LOAD_CA"} if point == keyed("I32", "F32") else {}
-        return {**values(data, point, arch), **extra}
+        other = point == keyed("I32", "F32") and arch == "sm100"
+        return {**values(data, point, arch), **({"load_modifier": "LOAD_CA"} if other else {})}
 
     oracle.values = differing
     wanted = {LATER: KEYED_ONE, keyed("I32", "F32"): KEYED_ONE}
     assert refusal(oracle, wanted=wanted) == (
         "tuning_reduce_by_key.cuh: one entry cannot keep for sm100 what its workloads had\n"
         f"  {INHERIT}"
+    )
+
+
+def test_what_a_family_cannot_say_is_not_written_without_it():
+    """Families of sm90 leave the load modifier to their policy."""
+    measured = KEYED_ONE.replace("ld_0", "ld_1")
+    assert refusal(by_key(KEYED + KEYED_INT), wanted={LATER: measured}) == (
+        "sm90_tuning cannot say what was measured: it has load_modifier LOAD_DEFAULT and not"
+        " LOAD_CA"
     )
 
 

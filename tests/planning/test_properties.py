@@ -26,7 +26,8 @@ from policygen.model.facts import Lead, Told
 from policygen.model.labels import label_parts
 from policygen.model.plan import Options
 from policygen.planning.destination import destination
-from policygen.planning.plan import Planner, Sources, changed_headers
+from policygen.planning.places import Sources
+from policygen.planning.plan import Planner, changed_headers
 from policygen.results.together import Together
 from policygen.source.scan import read_changed
 from tests.planning.wanted import GPUS, benchmark, label, points, scored

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policygen.errors import SourceError
+from policygen.model.marks import STEP
 from policygen.source.header import read_header
+from policygen.source.marks import enable_returns
 from tests.probing import TUNINGS, root
 
 HEAD = """
@@ -133,7 +135,7 @@ def test_what_belongs_to_a_return_is_read_with_it():
     assert (entries[1].variant, entries[1].scores) == ("ipt_7.tpb_128", (1.1, 1.0, 1.05, 1.2))
     assert entries[0].remarks == ("not measured",)
     assert entries[3].remarks == ("regresses",)
-    data = (HEAD + BODY).encode()
+    data = (HEAD + BODY + TAIL).encode()
     items = entries[2].members[1]
     assert data[slice(*items.value_span)] == b"8 - 1"
     assert data[slice(*entries[2].span)].startswith(b"return blur_policy{256")
@@ -205,3 +207,29 @@ def test_the_real_headers_have_as_many_as_they_show(version):
     renamed = {k: v for k, v in COUNTS.items() if version == "3.6.0" or k in found}
     assert {name: found[name] for name in renamed} == renamed
     assert len(renamed) >= 5
+
+
+def test_conditions_that_are_commented_out_become_code_with_a_mark():
+    data = (HEAD + BODY + TAIL).encode()
+    copy = enable_returns(read_header("tuning_blur.cuh", data), data)
+    ((family, entry),) = copy.entries
+    assert (family.name, entry.args[-1]) == ("get_sm100_tuning", "key_size == 16")
+    text = copy.data.decode()
+    mark = f"return ::policygen_marks::marked(blur_policy{{}}, {STEP});"
+    assert f"      // \nif (key_size == 16) {mark}\n" in text
+    # A policy without a count of items gets a member that tells the mark.
+    assert text.count("int policygen_entry = -1;}") == 1
+    assert text.replace("int policygen_entry = -1;", "").startswith(HEAD)
+
+
+def test_a_header_without_such_conditions_stays_as_it_is():
+    data = (HEAD + BODY.replace("// if (key", "// for (key") + TAIL).encode()
+    copy = enable_returns(read_header("tuning_blur.cuh", data), data)
+    assert copy.entries == ()
+    assert copy.data == data
+
+
+def test_a_call_that_passes_what_was_found_has_no_values_of_its_own():
+    body = BODY.replace("helper(1 << 2, true)", "helper(*tuned, true)")
+    (call,) = [e for f in read(body) for e in f.entries if "key_size == 3" in e.args]
+    assert (call.values, call.members, call.inherits) == ({}, (), "helper(*tuned, true)")

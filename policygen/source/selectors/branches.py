@@ -24,6 +24,7 @@ from policygen.source.text import Text, squeeze
 # "cc >= ::cuda::compute_capability{10, 7}"
 _SINCE = re.compile(r"cc\s*>=?\s*(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
 _NAMED = re.compile(r"_?sm(\d{2,3})(?:_|$)")
+# "if (key_size == 16) // same as previous tuning"
 COMMENTED = re.compile(r"(?:else\s+)?if\s*\((.*?)\)\s*(?:return\b\s*(.*?);)?\s*(//.*)?$")
 OLDEST = "sm50"
 """Of what holds for any compute capability."""
@@ -175,7 +176,8 @@ def _members(
     if not parts:
         return (), None
     members = tuple(_flat(known, names, parts))
-    if len(parts) > len(names) or not any(isinstance(m.value, int) for m in members):
+    # `make_policy(*found, true)`: what is found has the numbers.
+    if len(parts) > len(names) or not any(type(m.value) is int for m in members):
         return (), spelling
     return members, name if short in known.functions else None
 

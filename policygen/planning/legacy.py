@@ -1,0 +1,192 @@
+"""Struct families that stand beside policy selectors, for the older dispatchers."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from policygen.bindings.recorded import benchmark_of
+from policygen.errors import InputError
+from policygen.model.arch import arch_number
+from policygen.model.bindings import Site
+from policygen.model.cub import Cub
+from policygen.model.effect import Effect
+from policygen.model.facts import Told
+from policygen.model.plan import Action, Plan, PlannedFile
+from policygen.model.results import ScoredWorkload
+from policygen.model.tuning import TuningHeader, Value, entry_name, spell
+from policygen.model.workload import Point, in_words
+from policygen.planning.destination import site_of
+from policygen.planning.measured import measurements
+from policygen.source.splice import splice
+
+Headers = Mapping[str, TuningHeader]
+
+
+def older(cub: Cub) -> Cub:
+    """The tree as its older dispatchers see it."""
+    return cub.model_copy(update={"dialect": "specializations"})
+
+
+def beside(benchmark: str, cub: Cub, headers: Headers) -> Site | None:
+    """Where families decide a benchmark for older dispatchers, as far as there are any."""
+    try:
+        algorithm, site = site_of(benchmark_of(benchmark, cub.version), cub.version)
+    except InputError:
+        return None
+    known = algorithm.families_at(site, headers.values())
+    return site if any(family.specializations for _, family in known) else None
+
+
+def headers_beside(benchmarks: Iterable[str], cub: Cub, headers: Headers) -> set[str]:
+    """The headers with such families of some benchmarks."""
+    found = (beside(name, cub, headers) for name in dict.fromkeys(benchmarks))
+    return {site.header for site in found if site}
+
+
+def _is_read(site: Site | None, headers: Headers) -> bool:
+    """Whether policies still read the families: else nobody can tell what they do."""
+    if site is None:
+        return False
+    return any(chain.namespace == site.scope for chain in headers[site.header].chains)
+
+
+def unread(plan: Plan, headers: Headers) -> list[str]:
+    """That the families of some headers cannot be asked about."""
+    benchmarks = dict.fromkeys(action.benchmark for action in plan.actions)
+    sites = [site for name in benchmarks if (site := beside(name, plan.cub, headers))]
+    names = {site.header for site in sites if not _is_read(site, headers)}
+    if not names:
+        return []
+    told = "no policy reads the struct families of"
+    return [f"{told} {', '.join(sorted(names))}: what they do cannot be proved, and they stay"]
+
+
+def left(names: Collection[str]) -> list[str]:
+    """That the families of some headers stay as they are."""
+    told = "the struct families of the older dispatchers are left as they are"
+    return [f"{told} ({', '.join(sorted(names))})"] if names else []
+
+
+def returned(plan: Plan, headers: Headers) -> list[Action]:
+    """What the returns say of workloads that families decide, too; their fallbacks aside."""
+    return [
+        action
+        for action in plan.actions
+        if not action.legacy
+        and (action.written or action.decision == "keep")
+        and _is_read(beside(action.benchmark, plan.cub, headers), headers)
+    ]
+
+
+def results_for(
+    plan: Plan, scored: Sequence[ScoredWorkload], headers: Headers
+) -> tuple[list[ScoredWorkload], dict[Point, str]]:
+    """The results that concern families, and of those the workloads whose returns stay."""
+    options = plan.options
+    known, _ = measurements(scored, plan.cub.version, options.arch, force=options.force)
+    sites = {one.point: beside(one.benchmark.name, plan.cub, headers) for one in known}
+    mine = [one for one in known if _is_read(sites[one.point], headers)]
+    reasons = {a.point: a.reason for a in plan.actions if a.decision == "reject"}
+    held = {
+        one.point: f"its return stays as it is: {reasons[one.point]}"
+        for one in mine
+        if one.point in reasons
+    }
+    return [one.scored for one in mine], held
+
+
+def joined(own: Plan, families: Plan, held: Collection[Point], data: Mapping[str, bytes]) -> Plan:
+    """One plan for the returns and for the families of a tree."""
+    edits = sorted((*own.edits, *families.edits), key=lambda edit: (edit.path, edit.span))
+    files = []
+    for name in sorted({edit.path for edit in edits}):
+        mine = [edit for edit in edits if edit.path == name]
+        after = splice(name, data[name], mine)
+        files.append(
+            PlannedFile(
+                path=name,
+                edits=len(mine),
+                before=hashlib.sha256(data[name]).hexdigest(),
+                after=hashlib.sha256(after).hexdigest(),
+            )
+        )
+    mark = {"legacy": True}
+    told = (action for action in families.actions if action.point not in held)
+    return own.model_copy(
+        update={
+            "actions": (*own.actions, *(action.model_copy(update=mark) for action in told)),
+            "reached": (*own.reached, *(r.model_copy(update=mark) for r in families.reached)),
+            "files": tuple(files),
+            "edits": tuple(edits),
+            "policies": (*own.policies, *families.policies),
+        }
+    )
+
+
+def part(plan: Plan, *, legacy: bool) -> Plan:
+    """What a plan says of the returns, or of the families."""
+    return plan.model_copy(
+        update={
+            "actions": tuple(action for action in plan.actions if action.legacy == legacy),
+            "reached": tuple(one for one in plan.reached if one.legacy == legacy),
+        }
+    )
+
+
+def both(own: Effect, families: Effect) -> Effect:
+    """One effect of what the returns give, and of what the families give."""
+    mark = {"legacy": True}
+    return own.model_copy(
+        update={
+            "archs": tuple(sorted({*own.archs, *families.archs}, key=arch_number)),
+            "compared": own.compared + families.compared,
+            "changed": (*own.changed, *(c.model_copy(update=mark) for c in families.changed)),
+            "wrong": (*own.wrong, *(w.model_copy(update=mark) for w in families.wrong)),
+        }
+    )
+
+
+Given = tuple[str, Mapping[str, Value]]
+"""Where a workload's values come from, in words, and the values."""
+
+
+def shown(told: Told) -> Given:
+    """What families give a workload now."""
+    if told.shown is None:
+        return "the policy of the struct families, which no entry decides", told.values
+    family, entry = told.shown
+    return f"{family.header}:{entry.line} {entry_name(family.name, entry.args)}", told.values
+
+
+def given(action: Action) -> Given:
+    """What families give a workload by their plan."""
+    values = (action.after if action.written else action.before) or {}
+    target = action.target
+    if target is None:
+        return "the policy of the struct families", values
+    return f"{target.header}: {entry_name(target.family, target.args)}", values
+
+
+def unlike(actions: Sequence[Action], families: Mapping[Point, Given]) -> list[str]:
+    """The entries of families that say something else than the returns, each with a workload."""
+    found: dict[tuple[str, str], list[Action]] = {}
+    for action in actions:
+        if action.point not in families:
+            continue
+        place, values = families[action.point]
+        if pairs := ", ".join(_pairs(action.after or {}, values)):
+            found.setdefault((place, pairs), []).append(action)
+    return [
+        f"{place} says something else than what is returned for {_names(group)}: {pairs}"
+        for (place, pairs), group in found.items()
+    ]
+
+
+def _pairs(returned: Mapping[str, Value], families: Mapping[str, Value]) -> Iterator[str]:
+    for name, value in families.items():
+        if name in returned and returned[name] != value:
+            yield f"{name} {spell(value)}, returned {spell(returned[name])}"
+
+
+def _names(group: Sequence[Action]) -> str:
+    name = in_words(group[0].benchmark, group[0].workload)
+    return f"{name} and {len(group) - 1} more" if len(group) > 1 else name

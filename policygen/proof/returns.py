@@ -1,0 +1,133 @@
+"""Finds guarded returns that no workload is decided by, by the marks that show in policies."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from policygen.bindings.load import bound
+from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding
+from policygen.model.branches import steps
+from policygen.model.cub import Cub
+from policygen.model.marks import Marked
+from policygen.model.reach import CallOnly, Unreachable
+from policygen.model.tuning import TuningHeader
+from policygen.proof.compile import Progress
+from policygen.proof.probe import Answered, Asked, Tree, ask, returned, workloads
+from policygen.proof.reach import Reached, Sightings, describe, order, reach, tried_sites, unasked
+from policygen.proof.toolchain import Toolchain
+
+REASON = (
+    "no policy shows its values: no workload has what it asks for, a return before it takes them,"
+    " or what it returns is not used"
+)
+
+
+def tried_selectors(cub: Cub, headers: Sequence[TuningHeader]) -> tuple[Asked, ...]:
+    """Every site whose selector has guarded returns, on the archs at which another may decide."""
+    known = {header.name: header for header in headers if header.selectors}
+    found = []
+    for algorithm in bound(cub.version):
+        calls = [*algorithm.benchmarks, *algorithm.calls]
+        for site in algorithm.sites:
+            if site.dialect != "selectors" or site.header not in known:
+                continue
+            mine = (call for call in calls if call.site == site.name)
+            points = tuple(point for call in mine for point in workloads(call, cub.version))
+            archs = tuple(sorted(steps(known[site.header].selectors), key=arch_number))
+            found.append(Asked(site, points, archs, values=False, branches=True))
+    return tuple(found)
+
+
+def reach_returns(
+    cub: Cub,
+    tried: Sequence[Asked],
+    marked: Mapping[str, Marked],
+    toolchain: Toolchain,
+    *,
+    progress: Progress | None = None,
+) -> Reached:
+    """Asks for every workload which return decides it, and tells those that never do."""
+    told = ask(tried, Tree(cub.version, cub.include_folders, marked), toolchain, progress=progress)
+    unreachable: list[Unreachable] = []
+    call_only: list[CallOnly] = []
+    unknown: dict[str, int] = {}
+    aside: dict[str, None] = {}
+    entries = 0
+    for name in dict.fromkeys(place.site.header for place in tried):
+        copy, mine = marked[name], [place for place in tried if place.site.header == name]
+        seen = _seen(mine, told, copy)
+        complete = all(told.of(p, a, marked=True) for t in mine for p in t.points for a in t.archs)
+        names = {copy.entries[n][0].name for n in (*seen.by_benchmark, *seen.by_call)}
+        for number, (family, entry) in enumerate(copy.entries):
+            if not entry.specific:
+                continue  # a default: it asks for a compute capability alone
+            if complete and family.name not in names:
+                aside[f"{family.namespace}::{family.name}"] = None
+                continue
+            entries += 1
+            if number in seen.by_benchmark:
+                continue
+            if number in seen.by_call:
+                call_only.append(CallOnly.of(family, entry, example=seen.by_call[number]))
+            elif complete:
+                unreachable.append(Unreachable.of(family, entry, cause="condition", reason=REASON))
+            else:
+                unknown[name] = unknown.get(name, 0) + 1
+    return Reached(
+        workloads=sum(len(place.points) for place in tried),
+        entries=entries,
+        unreachable=tuple(unreachable),
+        call_only=tuple(call_only),
+        unknown=unknown,
+        unasked=tuple(aside),
+        archs=tuple(sorted({a for place in tried for a in place.archs}, key=arch_number)),
+        errors=told.errors,
+    )
+
+
+def _seen(tried: Sequence[Asked], told: Answered, copy: Marked) -> Sightings:
+    found = Sightings()
+    for place in tried:
+        for point in place.points:
+            for arch in place.archs:
+                row = told.of(point, arch, marked=True)
+                number = returned((), point, row, copy).entry if row else None
+                if number is not None:
+                    bench = isinstance(point.call, BenchmarkBinding)
+                    by = found.by_benchmark if bench else found.by_call
+                    by.setdefault(number, f"{describe(point)} on {arch}")
+    return found
+
+
+def reach_both(
+    cub: Cub,
+    headers: Sequence[TuningHeader],
+    families: Mapping[str, Marked],
+    returns: Mapping[str, Marked],
+    toolchain: Toolchain,
+    *,
+    progress: Progress | None = None,
+) -> Reached:
+    """What is never selected in families, and in the selectors that they may stand beside."""
+    tried = tried_sites(cub, headers)
+    own = reach(cub, tried, families, toolchain, progress=progress)
+    own = replace(own, unasked=unasked(headers, tried))
+    if not returns:
+        return own
+    asked = tried_selectors(cub, headers)
+    other = reach_returns(cub, asked, returns, toolchain, progress=progress)
+    archs = {*own.archs, *other.archs}
+    return Reached(
+        # A workload is tried for the old dispatcher and for the new one.
+        workloads=max(own.workloads, other.workloads),
+        entries=own.entries + other.entries,
+        unreachable=tuple(sorted((*own.unreachable, *other.unreachable), key=order)),
+        call_only=tuple(sorted((*own.call_only, *other.call_only), key=order)),
+        unknown={
+            n: own.unknown.get(n, 0) + other.unknown.get(n, 0)
+            for n in sorted({*own.unknown, *other.unknown})
+        },
+        unasked=(*own.unasked, *other.unasked),
+        archs=tuple(sorted(archs, key=arch_number)),
+        errors=(*own.errors, *other.errors),
+    )

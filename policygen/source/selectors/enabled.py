@@ -1,0 +1,40 @@
+"""Conditions that are commented out, as code: which workloads they would decide.
+
+`// if (key_size == 16) // same as previous tuning` returns a mark of its own in place of values.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from policygen.model.base import Span
+from policygen.model.marks import mark
+from policygen.model.tuning import Entry
+from policygen.source.selectors.branches import COMMENTED
+from policygen.source.selectors.functions import find_functions, find_structs
+from policygen.source.selectors.marks import COUNT, Edit
+from policygen.source.text import Text
+
+
+def is_commented(entry: Entry) -> bool:
+    """Whether it is a condition that is commented out; what `#if 0` excludes has a value."""
+    return entry.disabled and entry.body_span is None and entry.span is not None
+
+
+def enable_selectors(data: bytes, entries: Sequence[Entry]) -> Iterator[Edit]:
+    """The edits; the number of a condition is its place among the entries."""
+    text = Text("", data)
+    structs = find_structs(text.code)
+    functions = list(find_functions(text.code, structs))
+    used = set()
+    for number, entry in enumerate(entries):
+        span = entry.span
+        match = COMMENTED.match(data[span.start : span.end].decode())
+        assert match is not None, "it was read by this"
+        around = next(f for f in functions if f.body.start <= span.start < f.body.end)
+        used.add(around.returns)
+        value = f"::policygen_marks::marked({around.returns}{{}}, {mark(number)})"
+        # The line break ends the comment.
+        yield span, f"\nif ({match[1]}) return {value};"
+    for name in sorted(used):
+        if COUNT not in structs[name].fields:
+            end = structs[name].body.end
+            yield Span(end, end), "int policygen_entry = -1;"
