@@ -172,7 +172,7 @@ def _check_version(cub: "Cub") -> None:
     if numbers(cub.version)[:2] < SINCE:
         raise InputError(
             f"CUB {cub.version} takes no policy selectors in its public API",
-            "It does since 3.5: name such a tree with --cub, or change the headers: policygen apply",
+            "It does since 3.5: name such a tree with --cub, or edit the headers: policygen apply",
         )
 
 

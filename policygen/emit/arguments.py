@@ -71,9 +71,10 @@ def _spelled(one: Served, role: str, values: Mapping[str, str], shown: str, vers
 
 def _portable(shown: str) -> str:
     """`long` is what `std::int64_t` is here, and not everywhere."""
-    plain = {shown: name for name, shown in types().spellings.items()}
+    plain = {printed: name for name, printed in types().spellings.items()}
     name = plain.get(shown)
-    return next((t.cpp for t in types().types if t.cpp.rpartition("::")[2] == name), shown)
+    found = (t.cpp for t in types().types if t.cpp.rpartition("::")[2] == name)
+    return next(found, shown.replace(" *", "*"))
 
 
 def parameters(one: Served, whole: Whole) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from policygen.emit.aggregates import Field, read_aggregate
 from policygen.emit.arguments import conditions, parameters
 from policygen.emit.decide import Case, Part
 from policygen.emit.emitter import Tuned
-from policygen.emit.layout import condition, returned
+from policygen.emit.layout import INDENT, WIDTH, comment, condition, returned, wrapped
 from policygen.model.arch import arch_number
 from policygen.model.emit import EmitReturn, EmitSelector
 from policygen.planning.measured import gpu_name, numbers
@@ -17,7 +17,8 @@ from policygen.rendering import fill
 from policygen.source.selectors.functions import Struct
 
 TEMPLATE = "emit/header.cuh.j2"
-WIDTH = 117
+COMMENT = 116
+"""How wide an example can be, behind `//! `."""
 _UNPRINTABLE = re.compile(r"[^ -\[\]-~]+")
 
 
@@ -85,8 +86,10 @@ def render(
     rendered = [
         _selector(one, data, target, structs) for one, data in zip(tuned, selectors, strict=True)
     ]
-    pair = {data.policy: data for data in reversed(selectors)}
-    composed = [f"{data.name}{'<...>' if data.parameters else ''}{{}}" for data in pair.values()]
+    composed: dict[str, str] = {}
+    for data in selectors:
+        given = "<...>" if data.parameters else ""
+        composed.setdefault(data.policy, f"{target.namespace}::{data.name}{given}{{}}")
     return fill(
         TEMPLATE,
         {
@@ -98,7 +101,7 @@ def render(
             "std": target.std,
             "namespace": target.namespace,
             "includes": sorted({*headers, *used, "cuda/std/type_traits"}),
-            "composed": composed[:2] if len(composed) > 1 else None,
+            "composed": [*composed.values()][:2] if len(composed) > 1 else None,
             "selectors": rendered,
         },
     )
@@ -109,20 +112,22 @@ def _selector(
 ) -> dict[str, object]:
     served = tuned.written[0].cases[0].served
     keys = {part.cases[0].arguments.spelled: part for part in tuned.written}
+    conversion = _conversion(structs, served.selector.policy, served.selects)
     return {
         "name": data.name,
         "parameters": data.parameters,
         "policy": data.policy,
-        "default": " ".join(data.default.split()),
+        "signature": _signature(data.policy),
+        "fallback": _fallback(data.default, conversion),
         "about": _about(tuned),
         "example": _example(tuned, target),
-        "conversion": _conversion(structs, served.selector.policy, served.selects),
+        "conversion": None if conversion is None else wrapped("return ", conversion, ";", 2),
         "since": _capability(target.arch),
         "until": _capability(target.until) if target.until else None,
         "returns": [
             {
                 "guard": one.guard,
-                "labels": one.labels,
+                "labels": [line for label in one.labels for line in _label(label)],
                 "condition": _condition([keys[tuple(w.values())] for w in one.when]),
                 "text": returned(tuned.fields, one.values, target.std, 4 if one.when[0] else 3),
             }
@@ -131,12 +136,37 @@ def _selector(
     }
 
 
+def _signature(policy: str) -> list[str]:
+    call = "constexpr auto operator()(::cuda::compute_capability cc) const"
+    head, returns = f"  [[nodiscard]] _CCCL_HOST_DEVICE_API {call}", f"-> ::cub::{policy}"
+    line = f"{head} {returns}"
+    return [line] if len(line) <= WIDTH else [head, f"    {returns}"]
+
+
+def _fallback(default: str, conversion: str | None) -> list[str]:
+    """What CUB selects, as it is or to be converted."""
+    lead = "return " if conversion is None else "const auto selected = "
+    selector = " ".join(default.split())
+    if "<" not in selector:
+        return [f"    {lead}{selector}{{}}(cc);"]
+    return wrapped(lead, selector, "{}(cc);", 2)
+
+
 def _condition(parts: Sequence[Part]) -> str | None:
     firsts = [part.cases[0] for part in parts]
     alternatives = [
         conditions(case.served, case.arguments.spelled, case.arguments.key) for case in firsts
     ]
     return condition(alternatives, 3) if alternatives[0] else None
+
+
+def _label(label: str) -> list[str]:
+    """A variant with its scores, on a line of their own where they do not fit."""
+    line = f"{INDENT * 3}// {label}"
+    if len(line) <= WIDTH:
+        return [line]
+    variant, _, scores = label.partition(" ")
+    return [f"{INDENT * 3}// {variant}", f"{INDENT * 3}// {scores}"]
 
 
 def _origin(cases: Sequence[Case]) -> list[str]:
@@ -153,7 +183,7 @@ def _about(tuned: Tuned) -> list[str]:
     names = dict.fromkeys(
         case.served.benchmark.name for part in tuned.written for case in part.cases
     )
-    return [f"What {', '.join(names)} found."]
+    return comment(f"What {', '.join(names)} found.".split(" "), "//!")
 
 
 def _example(tuned: Tuned, target: Target) -> list[str]:
@@ -164,18 +194,19 @@ def _example(tuned: Tuned, target: Target) -> list[str]:
     roles = dict(zip(served.roles, case.arguments.spelled, strict=True))
     given = f"<{', '.join(roles.values())}>" if roles else ""
     selector = f"{target.namespace}::{tuned.name}{given}"
-    names = {**served.benchmark.roles}
-    aliases = {role: roles[role] for role in names if role in roles}
+    aliases = {r: t for r, t in served.benchmark.roles.items() if t.startswith("::")} | roles
     takes = _replaced(served.selector.takes, aliases)
     call = _replaced(served.selector.call, aliases)
     return [
         f"#include <{target.file}>",
         "",
-        f"cudaError_t tuned({takes}, cudaStream_t stream)",
+        *wrapped("cudaError_t ", f"tuned({takes}, cudaStream_t stream)", "", 0, COMMENT),
         "{",
-        "  const auto env = cuda::std::execution::env{",
-        f"    cuda::stream_ref{{stream}}, cuda::execution::tune({selector}{{}})}};",
-        f"  return {' '.join(call.split())};",
+        *wrapped("using selector = ", selector, ";", 1, COMMENT),
+        "",
+        "  const auto tuning = cuda::execution::tune(selector{});",
+        "  const auto env    = cuda::std::execution::env{cuda::stream_ref{stream}, tuning};",
+        *wrapped("return ", " ".join(call.split()), ";", 1, COMMENT),
         "}",
     ]
 

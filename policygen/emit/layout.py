@@ -6,6 +6,7 @@ from policygen.emit.aggregates import Field
 
 WIDTH = 120
 INDENT = "  "
+OPENING, CLOSING = "(<{", ")>}"
 
 
 def returned(fields: Sequence[Field], values: Mapping[str, str], std: int, indent: int) -> str:
@@ -55,6 +56,50 @@ def _name(field: Field, std: int) -> str:
     return f".{field.name} = " if std >= 20 else f"/* {field.name} */ "
 
 
+def wrapped(lead: str, text: str, end: str, indent: int, width: int = WIDTH) -> list[str]:
+    """A call or a type on one line, or with what stands in its last brackets on lines below."""
+    space = INDENT * indent
+    line = f"{space}{lead}{text}{end}"
+    if len(line) <= width or text[-1] not in CLOSING:
+        return [line]
+    opened = _last_opened(text)
+    parts = [part.strip() for part in split(text[opened + 1 : -1])]
+    ends = [","] * (len(parts) - 1) + [f"{text[-1]}{end}"]
+    below = f"{space}{INDENT}"
+    lines, row = [f"{space}{lead}{text[: opened + 1]}"], ""
+    for part, behind in zip(parts, ends, strict=True):
+        joined = f"{row} {part}{behind}" if row else f"{part}{behind}"
+        if len(below) + len(joined) <= width:
+            row = joined
+            continue
+        lines += [f"{below}{row}"] if row else []
+        *whole, row = wrapped("", part, behind, indent + 1, width)
+        lines += whole
+        row = row.removeprefix(below)
+    return [*lines, f"{below}{row}"]
+
+
+def _last_opened(text: str) -> int:
+    """Where the bracket is that the last character closes."""
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += (text[at] in CLOSING) - (text[at] in OPENING)
+        if depth == 0:
+            return at
+    raise ValueError(text)
+
+
+def split(text: str) -> list[str]:
+    """The parts of a list, where no bracket is open."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        depth += (char in OPENING) - (char in CLOSING)
+        if char == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]
+
+
 def condition(alternatives: Sequence[Sequence[str]], indent: int) -> str:
     """`if constexpr (A && B)`, or `((A && B) || (C && D))`; lines break before operators."""
     space = INDENT * indent
@@ -63,20 +108,40 @@ def condition(alternatives: Sequence[Sequence[str]], indent: int) -> str:
     if len(alternatives) == 1:
         parts = _joined(alternatives[0], "&&", len(lead), behind)
         return f"{lead}{parts})"
-    inner = " " * (len(lead) + len("|| ("))
-    groups = [f"({_joined(one, '&&', len(inner), inner)})" for one in alternatives]
+    groups = [
+        f"({_joined(one, '&&', len(lead) + len(mark) + 1, behind + ' ' * (len(mark) + 1))})"
+        for one, mark in zip(alternatives, ["", *["|| "] * len(alternatives)], strict=False)
+    ]
     return f"{lead}{f'{chr(10)}{behind}|| '.join(groups)})"
 
 
 def _joined(parts: Sequence[str], operator: str, start: int, hang: str) -> str:
-    """Conditions side by side as long as they fit."""
-    text, column = "", start
+    """Conditions side by side as long as they fit; what is too long alone breaks in its list."""
+    lines, row, column = [], "", start
     for part in parts:
-        if text and column + len(operator) + len(part) + 4 > WIDTH:
-            text, column = f"{text}\n{hang}", len(hang) - 1
-        elif text:
-            text += " "
-        added = f"{operator} {part}" if text else part
-        text += added
-        column += len(added) + 1
-    return text
+        joined = f"{row} {operator} {part}" if row else part
+        if column + len(joined) + len("))") <= WIDTH or not row:
+            row = joined
+        else:
+            lines.append(row)
+            row, column = f"{operator} {part}", len(hang)
+        if column + len(row) + len("))") > WIDTH and ", " in part:
+            first, comma, rest = part.partition(", ")
+            head = row.removesuffix(part)
+            lines.append(f"{head}{first}{comma.strip()}")
+            inner = len(head) + first.rindex("<") + 1
+            if len(hang) + inner + len(rest) + len("))") > WIDTH:
+                inner = 2 * len(INDENT)
+            row, column = f"{' ' * inner}{rest}", len(hang)
+    return f"\n{hang}".join([*lines, row])
+
+
+def comment(items: Sequence[str], lead: str, width: int = WIDTH) -> list[str]:
+    """Words of a comment, on as many lines as they take."""
+    lines, row = [], lead
+    for item in items:
+        if row != lead and len(row) + 1 + len(item) > width:
+            lines.append(row)
+            row = lead
+        row = f"{row} {item}"
+    return [*lines, row]
