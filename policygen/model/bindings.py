@@ -126,7 +126,9 @@ class MemberRule(Record):
             self.bias,
         )
         if self.parameter is None and any(of_a_parameter):
-            raise ValueError("choices, power_of_two and unit belong to a parameter")
+            raise ValueError(
+                "choices, power_of_two, unit, times, plus and bias belong to a parameter"
+            )
         return self
 
 
