@@ -29,7 +29,7 @@ def ask_policies(
     """What the selectors return for all workloads of the benchmarks."""
     ordered = tuple(sorted(archs, key=arch_number))
     asked = [
-        Asked(_site(question), workloads(question.benchmark, tree.version), ordered, origin=False)
+        Asked(_site(question), workloads(question.benchmark, tree.version), ordered)
         for question in questions
     ]
     answered = ask(asked, tree, toolchain, progress=progress, std=std)

@@ -50,8 +50,6 @@ class Asked:
     """Whether the values are asked for, or the entries alone."""
     branches: bool = False
     """Whether the returns of a policy selector are asked for."""
-    origin: bool = True
-    """In the selector dialect: whether it is asked, too, since when a policy is what it is."""
 
     @property
     def sections(self) -> "tuple[tuple[BoundFamily, ...] | None, ...]":
@@ -162,7 +160,7 @@ def _oldest(asked: Sequence[Asked], toolchain: Toolchain) -> str:
 def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[Section]:
     for start in range(0, len(asked.points), WORKLOADS):
         points = asked.points[start : start + WORKLOADS]
-        yield Section(asked.site, points, asked.archs, families, asked.origin)
+        yield Section(asked.site, points, asked.archs, families)
 
 
 def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:

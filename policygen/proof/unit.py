@@ -39,8 +39,6 @@ class Section:
     points: tuple[Workload, ...]
     archs: tuple[str, ...]
     families: tuple[BoundFamily, ...] | None = None
-    origin: bool = True
-    """Whether rows of a policy selector end with since when the policy is what it is."""
 
     @property
     def rows(self) -> tuple[tuple[Workload, str], ...]:
@@ -94,7 +92,6 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "selector": site.dialect == "selectors",
             "marked": section.families is not None,
             "untuned": site.untuned,
-            "origin": section.origin,
             "support": site.support,
             "setup": site.setup,
             "facts": _values(site) if section.families is None else _marks(site, section.families),
