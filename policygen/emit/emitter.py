@@ -92,14 +92,19 @@ class Emitter:
                 self.refused.append(told(measurement, in_line(error)))
                 continue
             by_name.setdefault(one.selector.name, []).append((one, measurement))
-        return [self._tuned(name, given) for name, given in by_name.items()]
+        serves = {name: tuple(all_served(name, self.version)) for name in by_name}
+        told_of = self.ask([self._question(one) for each in serves.values() for one in each])
+        return [self._tuned(serves[name], given, told_of) for name, given in by_name.items()]
 
-    def _tuned(self, name: str, given: Sequence[tuple[Served, Measurement]]) -> Tuned:
-        serves = tuple(all_served(name, self.version))
+    def _tuned(
+        self,
+        serves: tuple[Served, ...],
+        given: Sequence[tuple[Served, Measurement]],
+        told_of: Policies,
+    ) -> Tuned:
         fields = read_aggregate(self.structs, serves[0].selector.policy)
-        selects = read_aggregate(self.structs, serves[0].selects)
-        policies = self.ask([self._question(one, selects) for one in serves])
         by_benchmark = {one.benchmark.name: one for one in serves}
+        policies = {place: whole for place, whole in told_of.items() if place[0][0] in by_benchmark}
         known = {
             point: arguments(by_benchmark[point[0]], dict(point[1]), whole, self.version)
             for (point, arch), whole in policies.items()
@@ -118,7 +123,8 @@ class Emitter:
         parts = tuple(decide(cases, self.together) for cases in lots.values())
         return Tuned(serves, fields, parts, policies, known)
 
-    def _question(self, one: Served, fields: tuple[Field, ...]) -> Question:
+    def _question(self, one: Served) -> Question:
+        fields = read_aggregate(self.structs, one.selects)
         return Question(
             one.site,
             one.benchmark,

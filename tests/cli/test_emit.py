@@ -113,27 +113,25 @@ def test_verbosely_every_workload_is_told(capsys, sums):
     assert "fallback cub.bench.reduce.sum T=F64 OffsetT=I64: " in err
 
 
-def test_a_header_that_does_something_else_is_not_written(capsys, sums, monkeypatch):
-
-    def wrong(*arguments):
-        return header.fill(*arguments).replace(
-            ".threads_per_block = 512", ".threads_per_block = 64"
-        )
-
-    monkeypatch.setattr(header, "fill", header.fill)
+def test_a_header_that_does_something_else_is_not_written(capsys, tmp_path, monkeypatch):
+    name, won = "cub.bench.reduce.deterministic", {("F32", "I32"): "ipt_9.tpb_160"}
+    benchmark_database(tmp_path / "run.db", name, "3.6.0", GPUS["sm90"], won)
     real = header.render
     monkeypatch.setattr(
-        header, "render", lambda *given: real(*given).replace("_block = 512", "_block = 64")
+        header, "render", lambda *given: real(*given).replace("_block = 160", "_block = 64")
     )
-    status, out, err = emit(capsys, sums, "-q", "-o", "wrong.cuh", "-a", "T{ct}=F32")
+    status, out, err = emit(capsys, tmp_path / "run.db", "-q", "-o", "wrong.cuh")
     assert (status, out) == (1, "")
-    assert err.startswith(
+    differs = (
+        "T=F32 OffsetT=I32 on sm90: multi_tile.threads_per_block is 64 and not 160,"
+        " single_tile.threads_per_block is 64 and not 160\n"
+    )
+    assert err == (
         "policygen: error: the change has another effect than planned; nothing was written\n"
-        "  cub.bench.reduce.sum T=F32 OffsetT=I32 on sm90: multi_tile.threads_per_block is 64"
-        " and not 512, single_tile.threads_per_block is 64 and not 512\n"
+        f"  {name} {differs}  cub.bench.reduce.deferred_deterministic {differs}"
     )
     monkeypatch.setattr(header, "render", lambda *given: real(*given).replace("return", "retrun"))
-    status, _, err = emit(capsys, sums, "-q", "-o", "wrong.cuh", "-a", "T{ct}=F32")
+    status, _, err = emit(capsys, tmp_path / "run.db", "-q", "-o", "wrong.cuh")
     assert status == 1
     assert "the header does not compile: command failed with status" in err
     assert not Path("wrong.cuh").exists()
