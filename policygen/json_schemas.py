@@ -16,6 +16,7 @@ from policygen.model.bench_check import BenchCheck
 from policygen.model.bindings import Binding, Types
 from policygen.model.coverage import Coverage
 from policygen.model.effect import Effect
+from policygen.model.emit import Emitted
 from policygen.model.headers import Headers
 from policygen.model.lint import LintReport
 from policygen.model.plan import Plan
@@ -38,6 +39,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Dump,
     DumpIndex,
     Effect,
+    Emitted,
     Headers,
     LintReport,
     MergeReport,

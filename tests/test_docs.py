@@ -60,6 +60,7 @@ def folder(tmp_path, monkeypatch):
     own = {path.name: path.read_bytes() for path in tuning_headers(open_tree(tree("3.0.1")))}
     changed_tree(tmp_path / "made", "3.0.1", own).rename(headers / "3.0.1")
     (headers / ".current").write_text("3.0.1\n")
+    changed_tree(tmp_path / "newer", "3.6.0", {}).rename(tmp_path / "cccl")
     demo_database(tmp_path / "demo.db")
     for name, label in (("base", "base"), ("variant", "variant")):
         nvbench(tmp_path, f"{name}.json", 2.0, f"bin/cub.bench.reduce.sum.{label}")

@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "bindings": {"model"},
     "planning": {"model", "source", "results", "bindings"},
     "proof": {"model", "bindings", "tree"},
+    "emit": {"model", "source", "bindings", "planning"},
     "report": {"model"},
     "edit": {"model"},
     "cli": {
@@ -27,6 +28,7 @@ MAY_IMPORT = {
         "bindings",
         "planning",
         "proof",
+        "emit",
         "report",
         "edit",
     },

@@ -19,6 +19,7 @@ from policygen.model.bindings import (
     Binding,
     Call,
     FamilyBinding,
+    SelectorBinding,
     Site,
     Types,
     Unit,
@@ -45,6 +46,7 @@ class Bound:
     families: tuple[FamilyBinding, ...]
     benchmarks: tuple[BenchmarkBinding, ...]
     calls: tuple[Call, ...]
+    selectors: tuple[SelectorBinding, ...] = ()
 
     def families_at(
         self, site: Site, headers: "Iterable[TuningHeader]"
@@ -141,6 +143,7 @@ def bound(version: str) -> tuple[Bound, ...]:
                     _covering(binding.families, at),
                     benchmarks,
                     _covering(binding.calls, at),
+                    _covering(binding.selectors, at),
                 )
             )
     return tuple(found)

@@ -34,8 +34,11 @@ def _value(
     if rule.choices is not None:
         return _choice(rule, value)
     if rule.power_of_two:
-        return _power_of_two(rule, value)
-    return str(_rescaled(rule, value, benchmark.units.get(rule.parameter), sizes))
+        count = _power_of_two(rule, value)
+    else:
+        count = _rescaled(rule, value, benchmark.units.get(rule.parameter), sizes)
+    times = _given(variant, rule.times) if isinstance(rule.times, str) else rule.times or 1
+    return str(count * times + rule.plus)
 
 
 def _given(variant: Mapping[str, int], label: str) -> int:
@@ -52,12 +55,12 @@ def _choice(rule: MemberRule, value: int) -> str:
     return rule.choices[value]
 
 
-def _power_of_two(rule: MemberRule, exponent: int) -> str:
+def _power_of_two(rule: MemberRule, exponent: int) -> int:
     if not 0 <= exponent < INT_BITS - 1:
         raise InputError(
             f"{rule.parameter} = {exponent} has no meaning", "It is the exponent of a power of two."
         )
-    return str(1 << exponent)
+    return 1 << exponent
 
 
 def _delay(number: int, ns: int, l2w: int) -> str:

@@ -24,6 +24,7 @@ from policygen.cli import (
     db_write,
     demo,
     effect,
+    emit,
     headers,
     plan,
     reach,
@@ -62,6 +63,7 @@ commands.add_command(db.db)
 commands.add_command(plan.plan)
 commands.add_command(apply.apply)
 commands.add_command(undo.undo)
+commands.add_command(emit.emit)
 commands.add_command(effect.verify_effect)
 commands.add_command(sass.verify_sass)
 commands.add_command(review.review)

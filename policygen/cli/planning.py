@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from policygen.model.effect import Effect
     from policygen.model.marks import Marked
     from policygen.model.plan import Options, Plan
-    from policygen.model.results import DbTop, Rules
+    from policygen.model.results import DbTop, Rules, ScoredWorkload
     from policygen.model.tuning import TuningHeader
     from policygen.planning.cases import Case
     from policygen.proof.oracle import Compiler
@@ -250,14 +250,16 @@ def _headers(top: "DbTop", version: str) -> "tuple[str, ...]":
     return tuple(sorted(names))
 
 
-def _together(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[Case]], Together]":
+def chooser(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[ScoredWorkload]], Together]":
+    """Chooses one variant for several workloads."""
     from policygen.results.together import choose_together
 
-    def choose(cases: "Sequence[Case]") -> "Together":
-        wanted = [case.measurement.scored for case in cases]
-        return choose_together(files.databases, wanted, rules, files.declared)
+    return lambda wanted: choose_together(files.databases, wanted, rules, files.declared)
 
-    return choose
+
+def _together(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[Case]], Together]":
+    choose = chooser(files, rules)
+    return lambda cases: choose([case.measurement.scored for case in cases])
 
 
 def _bases(

@@ -108,6 +108,12 @@ class MemberRule(Record):
     """A value that no parameter tunes."""
     shown: str | None = None
     """What the policy calls it, where that is another name."""
+    times: str | int | None = None
+    """What a count is multiplied with: a number, or what another parameter says."""
+    plus: int = 0
+    """What is added to a count."""
+    bias: bool = False
+    """The parameter is added to what CUB has; only a selector of a user's own can say so."""
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -118,8 +124,18 @@ class MemberRule(Record):
     def _one_form(self) -> Self:
         if sum(form is not None for form in (self.parameter, self.delay, self.constant)) != 1:
             raise ValueError("needs exactly one of parameter, delay and constant")
-        if self.parameter is None and (self.choices or self.power_of_two or self.unit):
-            raise ValueError("choices, power_of_two and unit belong to a parameter")
+        of_a_parameter = (
+            self.choices,
+            self.power_of_two,
+            self.unit,
+            self.times,
+            self.plus,
+            self.bias,
+        )
+        if self.parameter is None and any(of_a_parameter):
+            raise ValueError(
+                "choices, power_of_two, unit, times, plus and bias belong to a parameter"
+            )
         return self
 
 
@@ -149,6 +165,36 @@ class FamilyBinding(Versioned):
     """What its entries inherit their values from."""
     mark: str = "items"
     """A whole number that the policy scales by a power of two at most: it can carry a mark."""
+
+
+class SelectorBinding(Versioned):
+    """A policy selector of a user's own, as `policygen emit` writes it for a site."""
+
+    site: str
+    name: str
+    """What the selector is called; several of a name are one, for benchmarks that differ."""
+    policy: str
+    """The public aggregate that it returns, in namespace `cub`."""
+    header: str
+    """What a call of the algorithm includes."""
+    benchmarks: tuple[str, ...] = ()
+    """Those that it serves; all of the site where it names none."""
+    default: str | None = None
+    """CUB's own selector in terms of roles, where the site's hub is more than that."""
+    selects: str | None = None
+    """The aggregate that CUB's own selector returns, where it is another one."""
+    members: dict[str, MemberRule] = Field(default_factory=dict)
+    """Field → what fills it, besides what the site's newest family says; a delay by its policy."""
+    inherits: bool = True
+    """Whether the site's newest family says what parameters mean."""
+    sized: tuple[str, ...] = ()
+    """Roles of which CUB looks at the size alone."""
+    copies: dict[str, str] = Field(default_factory=dict)
+    """Field → the field whose values it takes."""
+    takes: str
+    """The parameters of an example, in terms of roles: `const AccumT* in, AccumT* out, int n`."""
+    call: str
+    """The call of the algorithm in it, with the environment `env`."""
 
 
 class Site(Versioned):
@@ -237,5 +283,6 @@ class Binding(Record):
     sites: tuple[Site, ...] = Field(alias="site", default=())
     families: tuple[FamilyBinding, ...] = Field(alias="family", default=())
     benchmarks: tuple[BenchmarkBinding, ...] = Field(alias="benchmark", default=())
+    selectors: tuple[SelectorBinding, ...] = Field(alias="selector", default=())
     calls: tuple[Call, ...] = Field(alias="call", default=())
     """Workloads beyond those of benchmarks, for `audit reach`."""

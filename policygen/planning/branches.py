@@ -39,8 +39,8 @@ def rules_of(
     """How parameters become the values that a return has, and what it calls them."""
     rules, fields = {}, {}
     scaled = _is_scaled(entry)
-    for member, rule in _like(algorithm, site).members.items():
-        value = value_name(site, member, rule) or _shown_as(site, member)
+    for member, rule in newest_family(algorithm, site).members.items():
+        value = value_name(site, member, rule) or shown_as(site, member)
         name = _field(site, entry, member, value)
         if name is None:
             raise InputError(
@@ -52,7 +52,7 @@ def rules_of(
     return rules, fields
 
 
-def _like(algorithm: Bound, site: Site) -> FamilyBinding:
+def newest_family(algorithm: Bound, site: Site) -> FamilyBinding:
     """How parameters become values: as in the newest family, which has most of them.
 
     A policy has the same fields for all architectures, where older families lack some.
@@ -67,7 +67,7 @@ def _arch(binding: FamilyBinding) -> int:
     return arch_number(binding.name.partition("_")[0])
 
 
-def _shown_as(site: Site, member: str) -> str:
+def shown_as(site: Site, member: str) -> str:
     """A member that only the policy calls so: `use_work_stealing`."""
     paths = ((name, path.rpartition(".")[2]) for name, path in site.values.items())
     return next((name for name, last in paths if last == member), member)

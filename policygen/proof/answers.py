@@ -16,6 +16,12 @@ _NUMBER = re.compile(r"(-?\d+)(?:U?L{0,2})")
 _SCOPE = re.compile(r"(?<![\w:>])(?:::)?(?:(?:<unnamed>|\(anonymous namespace\)|\w+)::)+(?=\w)")
 KNOWN = 1 << 14
 """Answers that are not read again."""
+# cub::CUB_300600_SM_520::LOAD_CA, cuda::std::__4::plus<void>, cub::_V_300600_SM_520::NullType
+_INLINE = re.compile(r"\b(?:CUB_\d\w*|_V_\w+|__\d+|cuda14std_\w+)::")
+# "signed int" for what is declared as std::int32_t, "__nv_bool *": the compiler's own words
+_OWN_WORDS = re.compile(r"\bsigned (?=short\b|int\b|long\b)|\b__nv_(?=bool\b)")
+# What begins a qualified name, and is not qualified itself.
+_OUTERMOST = re.compile(r"(?<![\w:])(?=(?:cub|cuda)::)")
 _OPENING, _CLOSING = "<([{", ">)]}"
 _MARKS = re.compile(r"[<([{>)\]},;]")
 
@@ -85,6 +91,13 @@ def key(answer: str) -> Key:
     """`family<value<7>, type<int>, value<…::_4>>`."""
     number, *args = _split(_inside(answer), ",")
     return Key(int(_inside(number)), tuple(plain(_inside(arg)) for arg in args))
+
+
+@lru_cache(maxsize=KNOWN)
+def spelled(answer: str) -> str:
+    """`value<cub::…::LOAD_CA>` as `::cub::LOAD_CA`: what stands for it in C++, anywhere."""
+    text = _OWN_WORDS.sub("", _OUTERMOST.sub("::", _INLINE.sub("", _inside(answer))))
+    return match[1] if (match := _NUMBER.fullmatch(text)) else text
 
 
 def plain(text: str) -> str:

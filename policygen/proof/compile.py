@@ -20,7 +20,7 @@ from policygen.proof import deps
 from policygen.proof.toolchain import REMEDY, Toolchain
 
 Progress = Callable[[int, int, str], None]
-FLAGS = ("-std=c++17", "-ptx", "--expt-relaxed-constexpr", "-w")
+FLAGS = ("-ptx", "--expt-relaxed-constexpr", "-w")
 LINES = 12
 MEMORY = "Is there enough memory?"
 """As much of the compiler's message as is shown."""
@@ -36,6 +36,8 @@ class Unit:
     text: Callable[[], str]
     includes: tuple[str, ...]
     arch: str
+    std: int = 17
+    """The language: C++17."""
 
 
 class RefusedError(ProcessError):
@@ -78,7 +80,12 @@ def compile_all(
 
 
 def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str]) -> str:
-    options = [*FLAGS, f"-arch=sm_{arch_number(unit.arch)}", *(f"-I{i}" for i in unit.includes)]
+    options = [
+        f"-std=c++{unit.std}",
+        *FLAGS,
+        f"-arch=sm_{arch_number(unit.arch)}",
+        *(f"-I{i}" for i in unit.includes),
+    ]
     key = _key(unit, options, toolchain)
     folder = cache_folder() / "probe"
     kept, manifest = folder / f"{key}.told", folder / f"{key}.json"

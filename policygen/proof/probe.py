@@ -109,7 +109,12 @@ def workloads(call: Call, version: str) -> tuple[Workload, ...]:
 
 
 def ask(
-    asked: Sequence[Asked], tree: Tree, toolchain: Toolchain, *, progress: Progress | None = None
+    asked: Sequence[Asked],
+    tree: Tree,
+    toolchain: Toolchain,
+    *,
+    progress: Progress | None = None,
+    std: int = 17,
 ) -> Answered:
     """Compiles, and reads the answers back.
 
@@ -119,7 +124,7 @@ def ask(
     errors: list[PolicygenError] = []
     lots = _batches(asked, toolchain)
     while lots:
-        units = [_unit(batch, tree) for batch in lots]
+        units = [_unit(batch, tree, std) for batch in lots]
         results = compile_all(units, toolchain, answers.pack, progress=progress)
         again: list[Batch] = []
         for batch, result in zip(lots, results, strict=True):
@@ -176,7 +181,7 @@ def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
         yield lot
 
 
-def _unit(batch: Batch, tree: Tree) -> Unit:
+def _unit(batch: Batch, tree: Tree, std: int) -> Unit:
     headers = dict.fromkeys(section.site.header for section in batch.sections)
     folders = [overlay(name, tree.marked[name].data) for name in headers] if batch.marked else []
     short = ", ".join(name.removeprefix("tuning_").removesuffix(".cuh") for name in headers)
@@ -187,6 +192,7 @@ def _unit(batch: Batch, tree: Tree) -> Unit:
         text=partial(render, rendered_from),
         includes=(*folders, *tree.includes),
         arch=batch.arch,
+        std=std,
     )
 
 

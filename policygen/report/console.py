@@ -18,6 +18,13 @@ def results() -> "Console":
     return Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
 
 
+def messages() -> "Console":
+    """Standard error, where standard output holds something else."""
+    from rich.console import Console
+
+    return Console(file=sys.stderr, highlight=False, emoji=False, markup=False)
+
+
 def nearby(path: Path) -> str:
     """A path as it is written from here, when it is below the current folder."""
     here = Path.cwd()

@@ -222,7 +222,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         kept.cache_clear()
 
 
-BINDING_KEYS = "its keys are: algorithm, sites, families, benchmarks, calls"
+BINDING_KEYS = "its keys are: algorithm, sites, families, benchmarks, selectors, calls"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_broken_file_names_itself_and_the_key(
     [
         ("{ }", "needs exactly one of parameter, delay and constant"),
         ('{ parameter = "ipt", constant = "4" }', "needs exactly one of parameter, delay and constant"),
-        ('{ constant = "4", power_of_two = true }', "choices, power_of_two and unit belong to a parameter"),
+        ('{ constant = "4", power_of_two = true }', "choices, power_of_two, unit, times, plus and bias belong to a parameter"),
     ],
 )  # fmt: skip
 def test_a_rule_has_one_form(copied: Path, rule: str, message: str) -> None:

@@ -97,7 +97,7 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     assert status == 0, err
     title = next(row for row in out.splitlines() if row.startswith("### changed: "))
     assert "value_size == 0 && " in title.replace("\\", "").replace("&amp;", "&")
-    assert "effect: 3 workloads as planned" in out
+    assert "effect: 4 workloads as planned" in out
     assert "the struct families of the older dispatchers are left as they are" in str(
         run(capsys, "plan", "--cub", root("3.6.0"), "--db", measured, "--arch", "sm100", "-q")
     ).replace("\\n", " ")

@@ -421,7 +421,7 @@ def test_an_entry_of_another_family_takes_nothing():
         label = OTHER if one is oracle else KEYED_ONE
         made = planner(one, arch="sm100")
         known, _ = measurements([want(point, label)], "3.0.1", "sm100", force=False)
-        found += made._cases(known)[0]
+        found += made.places.cases(known)[0]
     write = Write((found[0],), Content("empty"), None, found[0].key, "")
     assert (write.takes(found[0]), write.takes(found[1])) == (True, False)
 

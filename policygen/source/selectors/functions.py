@@ -14,9 +14,10 @@ _STRUCT = re.compile(rb"\bstruct\s+(\w+)\s*\{")
 _FUNCTION = re.compile(rb"\bconstexpr\s+auto\s+(operator\s*\(\s*\)|\w+)\s*\(")
 _RETURNS = re.compile(rb"\s*(?:const\b\s*)?(?:noexcept\b\s*)?->\s*([^{};]+?)\s*\{")
 _OPTIONAL = re.compile(r"(?:::)?(?:\w+::)*optional<\s*([\w:]+)\s*>")
-# "int threads_per_block = 7;", "LookbackDelayPolicy delay;"
+# "int threads_per_block = 7;", "LookbackDelayPolicy delay;", "unsigned int delay;"
 _FIELD = re.compile(
-    rb"(?!static\b|using\b|friend\b|return\b|typedef\b)[\w:]+(?:\s+const)?\s+(\w+)\s*(?:=[^;]*|\{[^;]*\})?\Z"
+    rb"(?!static\b|using\b|friend\b|return\b|typedef\b)((?:unsigned\s+)?[\w:]+)(?:\s+const)?\s+(\w+)"
+    rb"\s*(?:=[^;]*|\{[^;]*\})?\Z"
 )
 _NAMESPACE = re.compile(rb"\bnamespace\s+([\w:]+)\s*\{")
 _PARAMETER = re.compile(rb"(\w+)\s*(?:=.*)?\Z", re.DOTALL)
@@ -33,6 +34,8 @@ class Struct:
     """Between its braces."""
     fields: tuple[str, ...]
     """Its members in order: what an aggregate's values are called."""
+    types: tuple[str, ...] = ()
+    """Their types, as they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +67,24 @@ def find_structs(code: bytes) -> dict[str, Struct]:
             continue
         body = Span(match.end(), close)
         name = match[1].decode()
-        found[name] = Struct(name, Span(match.start(), close + 1), body, tuple(_fields(code, body)))
+        fields = tuple(_fields(code, body))
+        found[name] = Struct(
+            name,
+            Span(match.start(), close + 1),
+            body,
+            tuple(field for field, _ in fields),
+            tuple(of for _, of in fields),
+        )
     return found
 
 
-def _fields(code: bytes, body: Span) -> Iterator[str]:
+def _fields(code: bytes, body: Span) -> Iterator[tuple[str, str]]:
     start = at = body.start
     while match := _STATEMENT.search(code, at, body.end):
         at = match.end()
         if match[0] == b";":
             if field := _FIELD.match(code[start : match.start()].strip()):
-                yield field[1].decode()
+                yield field[2].decode(), squeeze(field[1])
             start = at
         elif match[0] == b"{":
             before = code[start : match.start()].strip()

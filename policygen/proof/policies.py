@@ -1,0 +1,83 @@
+"""Asks the compiler for whole policies: of CUB's own selectors, and of a user's."""
+
+from collections.abc import Sequence
+
+from policygen.errors import Problems
+from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding, Site
+from policygen.model.policies import Policies, Question, Whole
+from policygen.model.workload import point_of
+from policygen.proof.answers import spelled
+from policygen.proof.compile import Progress
+from policygen.proof.probe import Asked, Tree, ask, workloads
+from policygen.proof.toolchain import Toolchain
+from policygen.proof.unit import LADDER
+
+ARCHS = tuple(f"sm{number}" for number in LADDER)
+"""Where anything can differ."""
+
+
+def ask_policies(
+    questions: Sequence[Question],
+    tree: Tree,
+    toolchain: Toolchain,
+    *,
+    archs: Sequence[str] = ARCHS,
+    std: int = 17,
+    progress: Progress | None = None,
+) -> Policies:
+    """What the selectors return for all workloads of the benchmarks."""
+    ordered = tuple(sorted(archs, key=arch_number))
+    asked = [
+        Asked(_site(question), workloads(question.benchmark, tree.version), ordered)
+        for question in questions
+    ]
+    answered = ask(asked, tree, toolchain, progress=progress, std=std)
+    if answered.errors:
+        raise Problems(answered.errors)
+    found = {}
+    for question, each in zip(questions, asked, strict=True):
+        for workload in each.points:
+            point = point_of(question.benchmark.name, workload.values)
+            for arch in each.archs:
+                row = answered.of(workload, arch)
+                assert row is not None
+                found[point, arch] = _whole(question, row)
+    return found
+
+
+def _site(question: Question) -> Site:
+    """The site with the selector in place of CUB's, and all that is asked as its values."""
+    site, benchmark = question.site, question.benchmark
+    values = {field: f"selected.{field}" for field in question.fields}
+    values |= {role: role for role in question.roles if role in benchmark.constants}
+    values |= {f"sizeof {role}": f"int{{sizeof({role})}}" for role in question.sized}
+    return site.model_copy(
+        update={
+            "hub": question.selector,
+            "includes": (*site.includes, *question.includes),
+            "policy": "",
+            "setup": (),
+            "values": values,
+            "types": {role: role for role in _types(question.roles, benchmark)},
+            "delay": None,
+            "untuned": None,
+        }
+    )
+
+
+def _types(roles: Sequence[str], benchmark: BenchmarkBinding) -> list[str]:
+    return [role for role in roles if role not in benchmark.constants]
+
+
+def _whole(question: Question, row: Sequence[str]) -> Whole:
+    constants = [role for role in question.roles if role in question.benchmark.constants]
+    names = [*question.fields, *constants, *question.sized]
+    texts = [spelled(answer) for answer in row]
+    fields = dict(zip(question.fields, texts, strict=False))
+    values = dict(zip(constants, texts[len(question.fields) :], strict=False))
+    start = len(question.fields) + len(constants)
+    sizes = dict(zip(question.sized, map(int, texts[start : len(names)]), strict=True))
+    types = _types(question.roles, question.benchmark)
+    values |= dict(zip(types, texts[len(names) :], strict=False))
+    return Whole(fields, {role: values[role] for role in question.roles}, sizes)

@@ -1,0 +1,111 @@
+import pytest
+
+from policygen.emit.arguments import Arguments
+from policygen.emit.decide import Case, decide
+from policygen.emit.emitter import Emitter
+from policygen.emit.selectors import served
+from policygen.model.policies import Whole
+from policygen.planning.measured import measurements
+from policygen.results.together import Together
+from tests.planning.wanted import GPUS, benchmark, scored
+
+VERSION = "3.6.0"
+GOOD, OTHER = "ipt_20.tpb_512.ipv_2", "ipt_16.tpb_256.ipv_1"
+
+
+class Fixed(Case):
+    """A case whose values are made up."""
+
+    def values(self, label):
+        return {"items": {GOOD: "20", OTHER: "16"}[label]}
+
+
+class Wider(Fixed):
+    """One that counts in another unit."""
+
+    def values(self, label):
+        return {"items": {GOOD: "40"}[label]}
+
+
+def case(variant, t="I32", now="7", kind=Fixed):
+    one = benchmark(VERSION, "reduce.sum")
+    result = scored(one, {"T": t, "OffsetT": "I32"}, variant, VERSION, GPUS["sm90"])
+    ((measurement,), _) = measurements([result], VERSION, "sm90", force=True)
+    base = Whole({"items": now}, {}, {})
+    return kind(
+        measurement, served(one, VERSION), (), base, Arguments(("int",), ("int",), None, ())
+    )
+
+
+def none(_scored):
+    return Together((), "no variant was measured for all of them")
+
+
+@pytest.fixture(autouse=True)
+def _whole_policies(monkeypatch):
+    monkeypatch.setattr("policygen.emit.decide.as_policy", lambda _fields, values: dict(values))
+
+
+def told(part):
+    return [(a.decision, a.reason, a.after) for a in part.actions]
+
+
+def test_a_single_workload_gets_its_variant():
+    part = decide([case(GOOD)], none)
+    assert told(part) == [("write", "best score: 1.200000", {"items": "20"})]
+    assert part.values == {"items": "20"}
+
+
+def test_one_variant_for_all_needs_no_second_choice():
+    part = decide([case(GOOD), case(GOOD, "I8")], none)
+    assert [a.decision for a in part.actions] == ["write", "write"]
+
+
+def test_base_for_all_is_left_to_cub():
+    part = decide([case(None)], none)
+    assert told(part) == [("fallback", "no variant passes the rules", {"items": "7"})]
+    assert part.values is None
+
+
+def test_what_cub_has_already_is_kept():
+    part = decide([case(GOOD, now="20")], none)
+    assert told(part) == [("keep", "the values are these already", {"items": "20"})]
+    assert part.values is None
+
+
+def test_a_variant_that_is_best_in_its_worst_case_serves_all():
+    cases = [case(GOOD), case(None, "I8")]
+    best = cases[0].measurement.chosen
+
+    part = decide(cases, lambda _scored: Together((best, best), "its lowest score is 1.1"))
+    assert {(a.decision, a.reason) for a in part.actions} == {("write", "its lowest score is 1.1")}
+
+
+def test_workloads_that_want_different_variants_are_rejected_by_name():
+    part = decide([case(GOOD), case(OTHER, "I8"), case(None, "I16")], none)
+    assert [a.decision for a in part.actions] == ["reject", "reject", "fallback"]
+    assert part.actions[0].reason == (
+        "these have the same template arguments, and no variant was measured for all of them:"
+        f" cub.bench.reduce.sum T=I32 OffsetT=I32 {GOOD},"
+        f" cub.bench.reduce.sum T=I8 OffsetT=I32 {OTHER},"
+        " cub.bench.reduce.sum T=I16 OffsetT=I32 base"
+    )
+
+
+def test_a_variant_that_means_different_values_is_rejected():
+    part = decide([case(GOOD), case(GOOD, "I8", kind=Wider)], none)
+    assert {a.reason for a in part.actions} == {
+        "one variant means different values for each of them"
+    }
+
+
+def test_a_workload_that_cannot_be_planned_with_is_rejected_with_the_reason():
+    result = scored(benchmark(VERSION, "reduce.sum"), {"T": "I32", "OffsetT": "I32"}, GOOD, VERSION)
+    unknown = result.model_copy(update={"algorithm": "cub.bench.nothing"})
+    emitter = Emitter(VERSION, "sm90", {}, none, none)
+    assert emitter.emit([unknown]) == []
+    (action,) = emitter.refused
+    assert (action.decision, action.reason) == (
+        "reject",
+        f"cub.bench.nothing is not bound for CUB {VERSION}",
+    )

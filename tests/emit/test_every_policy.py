@@ -1,0 +1,156 @@
+"""Every public policy: what the header says is selected, and what kernels are compiled for."""
+
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from policygen.bindings.load import bound
+from policygen.proof.sass.cubin import read_cubin
+from tests.emit.made import FILE, again, every_result, make, opened, proved, working
+from tests.planning.wanted import GPUS, benchmark, points, scored
+from tests.probing import root
+from tests.toolchain import nvcc
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+VERSIONS = {"3.5.0": 17, "3.6.0": 20}
+LOOKAHEAD = re.compile(r"lookahead$|warpspeed$")
+THREADS = "threads_per_block"
+UNBOUNDED = {"adjacent_difference"}
+"""CUB gives its kernel no launch bounds."""
+PLAIN = """
+cudaError_t plain(const float* in, float* out, int n, cudaStream_t stream)
+{
+  const auto env = cuda::std::execution::env{cuda::stream_ref{stream}};
+  if (const auto error = cub::DeviceReduce::Reduce(in, out, n, cuda::std::plus<>{}, 0.0f, env))
+  {
+    return error;
+  }
+  return cub::DeviceScan::ExclusiveScan(in, out, cuda::std::plus<>{}, 0.0f, n, env);
+}
+"""
+BOTH = """
+cudaError_t both(const float* in, float* out, unsigned n, cudaStream_t stream)
+{
+  using sums  = my_tunings::reduce<float, unsigned, cuda::std::plus<>>;
+  using scans = my_tunings::scan<float, float, float, unsigned, cuda::std::plus<>>;
+  const auto env =
+    cuda::std::execution::env{cuda::stream_ref{stream}, cuda::execution::tune(sums{}, scans{})};
+  if (const auto error = cub::DeviceReduce::Reduce(in, out, n, cuda::std::plus<>{}, 0.0f, env))
+  {
+    return error;
+  }
+  return cub::DeviceScan::ExclusiveScan(in, out, cuda::std::plus<>{}, 0.0f, n, env);
+}
+"""
+
+
+def results(version):
+    """A variant for a few workloads of each benchmark, and for those that two algorithms share."""
+    found = every_result(version, wanted=lambda name: not LOOKAHEAD.search(name))
+    for name in ("reduce.sum", "scan.exclusive.sum"):
+        one = benchmark(version, name)
+        found += [
+            scored(one, workload, working(one), version, GPUS["sm90"])
+            for workload in points(one, version)
+            if workload == {"T": "F32", "OffsetT": "I32"}
+        ]
+    return found
+
+
+def examples(text):
+    """The code in the comments of a header, each in a namespace of its own."""
+    blocks = re.findall(r"^//! @code\n(.*?)^//! @endcode", text, re.M | re.S)
+    for number, block in enumerate(blocks):
+        rows = [row.removeprefix("//!").removeprefix(" ") for row in block.splitlines()]
+        assert rows[0] == f"#include <{FILE}>"
+        yield "\n".join([f"namespace example_{number}", "{", *rows[1:], "}", ""])
+
+
+def kernels(folder, made, code):
+    """Selector → kernel → its launch bound, of calls that are compiled for the architecture."""
+    folder.mkdir()
+    (folder / FILE).write_text(made.text)
+    (folder / "unit.cu").write_text(f"#include <{FILE}>\n{code}")
+    command = [nvcc(), "-cubin", f"-std=c++{made.target.std}", "-arch=sm_90", "-w"]
+    command += [f"-I{folder}", f"-I{root(made.target.cub)}", "-o", folder / "unit.cubin"]
+    done = subprocess.run([*command, folder / "unit.cu"], check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()[:4000]
+    found = {}
+    for name, sealed in read_cubin((folder / "unit.cubin").read_bytes(), "unit.cu").items():
+        match = re.search(r"10my_tunings(\d+)(\w+)", name)
+        selector = match[2][: int(match[1])] if match else ""
+        found.setdefault(selector, {})[name] = sealed.max_threads
+    return found
+
+
+def tuned_threads(one):
+    """The threads of blocks that a selector changes, for the first workload that it was given."""
+    case = one.written[0].cases[0]
+    after, before = one.written[0].values, case.base.fields
+    return {
+        int(value)
+        for path, value in after.items()
+        if path.endswith(THREADS) and value != before[path]
+    }
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def made(request):
+    return make(request.param, results(request.param), VERSIONS[request.param])
+
+
+def test_every_public_policy_has_a_selector_and_both_languages_say_the_same(made):
+    version = made.target.cub
+    named = {s.name for a in bound(version) for s in a.selectors}
+    assert {one.name for one in made.selectors} == named
+    rejected = {a.reason for a in made.actions if a.decision != "write"}
+    assert rejected <= {"one variant means different values for each of them"}
+    other = again(made.emitter, made.tuned, version, 37 - made.target.std, "sm90")
+    with ThreadPoolExecutor() as pool:
+        (proof, wrong), (again_proof, again_wrong) = pool.map(proved, (made, other))
+    assert wrong == again_wrong == []
+    assert proof == again_proof
+    shared = sum(len(one.shared) for one in made.tuned)
+    written = sum(a.decision == "write" and a.after != a.before for a in made.actions)
+    assert proof.changed == written + shared
+    assert max(map(len, f"{made.text}{other.text}".splitlines())) <= 120
+
+
+def test_calls_with_the_selectors_launch_what_they_say(made, tmp_path):
+    found = kernels(tmp_path / "unit", made, f"{''.join(examples(made.text))}{BOTH}{PLAIN}")
+    for one in made.tuned:
+        bounds = set(found[one.name].values())
+        if one.name in UNBOUNDED:
+            assert bounds == {None}
+        else:
+            assert tuned_threads(one), one.name
+            assert tuned_threads(one) <= bounds, one.name
+    plain = {bound for name, bound in found[""].items() if re.search("Reduce|Scan", name)}
+    assert 160 not in plain
+
+
+def test_private_policies_are_refused(made):
+    refused = {
+        a.benchmark for a in made.emitter.refused if "keeps its policy to itself" in a.reason
+    }
+    assert refused
+    assert all("topk" in name for name in refused)
+    others = {a.benchmark for a in made.emitter.refused} - refused
+    assert others
+    assert all(
+        "no header can name" in a.reason for a in made.emitter.refused if a.benchmark in others
+    )
+
+
+@pytest.mark.parametrize(("version", "std"), [("3.5.0", 20), ("3.6.0", 17)])
+def test_algorithms_of_blackwell_alone_are_tuned_there(version, std):
+    wanted = every_result(version, "sm100", lambda name: LOOKAHEAD.search(name) is not None)
+    made = make(version, wanted, std, "sm100")
+    assert [action.decision for action in made.actions] == ["write"] * len(wanted)
+    assert all("lookahead" in one.values["algorithm"] for s in made.selectors for one in s.returns)
+    proof, wrong = proved(made)
+    assert wrong == []
+    assert proof.changed >= len(wanted)
+    assert opened(version).version == version
