@@ -82,11 +82,12 @@ def test_every_family_of_sm90_is_updated_and_later_archs_keep_theirs(version):
     check(planned)
     assert written_families(planned) == families_of(planned, "sm90")
     decisions = Counter(action.decision for action in planned.plan.actions)
-    assert decisions["update"] > 200
-    assert decisions["add"] > 20
+    # Families of sm90 have no load modifier: what was measured with another one is rejected.
+    assert decisions["update"] > 150
+    assert decisions["add"] > 10
     kept = Counter((one.arch, one.kept) for one in planned.plan.reached if one.arch != "sm90")
     assert set(kept) == {("sm100", True)}
-    assert kept["sm100", True] > 100
+    assert kept["sm100", True] > 60
 
 
 @pytest.mark.parametrize("version", VERSIONS)
