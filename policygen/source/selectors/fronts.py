@@ -23,6 +23,7 @@ from policygen.source.selectors.additions import (
     spaced,
 )
 from policygen.source.selectors.branches import conjuncts
+from policygen.source.selectors.conditions import simplest
 from policygen.source.selectors.functions import Function
 from policygen.source.selectors.nearest import Bodies, Reached, own_condition, passed_by
 from policygen.source.selectors.statements import Body, Clause, Clauses
@@ -149,7 +150,7 @@ def _front(
     needed = {word for fact in conditions for word in _WORD.findall(fact or "")}
     if block is None or not all(_is_seen(text, way, word, block, truth) for word in needed):
         return
-    asked = tuple(dict.fromkeys(fact for fact in conditions if fact))
+    asked = tuple(simplest([fact for fact in conditions if fact]))
     other = sum(a != b for a, b in zip(mine, conditions, strict=False))
     cost = other, -arch_number(one.family.arch), len(asked)
     yield cost, Front(one, block, asked, way.around, truth.arch, below)

@@ -11,16 +11,19 @@ from dataclasses import dataclass, replace
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, spell
 from policygen.source.selectors.branches import arch_of, conjuncts
+from policygen.source.selectors.conditions import (
+    EQUAL,
+    FLAG,
+    UNEQUAL,
+    excluded,
+    opposites,
+    simplest,
+)
 from policygen.source.selectors.functions import Function, find_functions, find_structs
 from policygen.source.selectors.statements import Body, Clause, Clauses, Return, read_body
 from policygen.source.selectors.truth import Truth
 from policygen.source.text import Text
 
-# "key_size == 4", "accum_t == type_t::float32"
-_EQUAL = re.compile(r"(\w+)\s*==\s*((?:\w+::)*)(\w+)")
-_FLAG = re.compile(r"(not\s+|!\s*)?(\w+)")
-# "!(is_even)", of an `else`
-_NOT = re.compile(r"!\((\w+)\)")
 _CAPABILITY = re.compile(r"\bcc\b")
 Bodies = list[tuple[Function, Body]]
 ANY_OTHER = "other"
@@ -83,7 +86,8 @@ def nearest(known: Sequence[Reached], truth: Truth) -> Nearest | None:
         return None
     wanted = {*best.around, *best.conditions}
     out = (e for e in best.beside.family.entries if e.disabled and set(e.args) == wanted)
-    return replace(best, instead=next((entry.span for entry in out), None))
+    instead = next((entry.span for entry in out), None)
+    return replace(best, conditions=tuple(simplest(best.conditions)), instead=instead)
 
 
 def _near(one: Reached, truth: Truth, flags: set[str]) -> Nearest | None:
@@ -94,7 +98,7 @@ def _near(one: Reached, truth: Truth, flags: set[str]) -> Nearest | None:
     level = wrong[0]
     own = [own_condition(fact, truth, flags) for told in facts[level:] for fact in told]
     conditions = tuple(fact for fact in own if fact)
-    if len(conditions) < len(own) or any(map(_CAPABILITY.match, conditions)):
+    if None in own or any(map(_CAPABILITY.match, conditions)):
         return None
     around = tuple(fact for told in facts[:level] for fact in told)
     return Nearest(one, one.clauses[level], around, conditions)
@@ -105,18 +109,18 @@ def own_condition(fact: str, truth: Truth, flags: set[str]) -> str | None:
     held = truth.holds(fact)
     if held is None:
         return None
-    return _NOT.sub(r"!\1", fact) if held else _with_own(fact, truth, flags)
+    return fact if held else _with_own(fact, truth, flags)
 
 
 def _with_own(fact: str, truth: Truth, flags: set[str]) -> str | None:
-    equals = list(_EQUAL.finditer(fact))
+    equals = list(EQUAL.finditer(fact))
     if equals and len({match[1] for match in equals}) == 1 and "!=" not in fact:
         name, space = equals[0][1], equals[0][2]
         value = truth.traits.get(name)
         if value is None or value == ANY_OTHER:
             return None
         return f"{name} == {space if isinstance(value, str) else ''}{spell(value)}"
-    if flag := _FLAG.fullmatch(fact):
+    if flag := FLAG.fullmatch(fact):
         turned = flag[2] if flag[1] else f"not {flag[2]}"
         asked = {turned, turned.replace("not ", "!")} & flags
         return min(asked, default=None)
@@ -155,7 +159,7 @@ def left(known: Sequence[Reached], truth: Truth, arch: str) -> Left | None:
         ends += [(r.span, r.clauses) for r in body.returns if _is_empty(r)]
         for span, clauses in ends:
             facts = [fact for clause in clauses for fact in conjuncts((clause.text,))]
-            inside = any(c.kind == "case" and _EQUAL.search(c.text) for c in clauses)
+            inside = any(c.kind == "case" and EQUAL.search(c.text) for c in clauses)
             if not inside or not all(truth.holds(fact) for fact in facts):
                 continue
             if arch_of(function, tuple(c.text for c in clauses)) != arch:
@@ -199,11 +203,11 @@ def passed_by(one: Reached, asked: Sequence[str], truth: Truth) -> list[str]:
         here = [clause for clause in clauses if _CAPABILITY.search(clause.text)]
         if span.start >= one.entry.span.start or here != block:
             continue
-        more = [f for f in facts if f not in asked and not any(map(_CAPABILITY.search, [f]))]
-        if not more or not _like(more, asked):
+        more = [f for f in facts if f not in asked and not _CAPABILITY.search(f)]
+        if not more or any(excluded(fact, asked) for fact in more):
             continue
         if all(truth.holds(fact) is False for fact in more):
-            found.append(_opposite(more))
+            found += opposites(more)
         elif all(truth.holds(fact) for fact in more):
             found += [_exactly(fact, truth) for fact in more]
     return list(dict.fromkeys(found))
@@ -211,28 +215,8 @@ def passed_by(one: Reached, asked: Sequence[str], truth: Truth) -> list[str]:
 
 def _exactly(fact: str, truth: Truth) -> str:
     """`operation_t != op_kind_t::plus` as `operation_t == op_kind_t::min`."""
-    if match := re.fullmatch(r"(\w+) != ((?:\w+::)*)\w+", fact):
+    if match := UNEQUAL.fullmatch(fact):
         value = truth.traits.get(match[1])
         if value is not None and value != ANY_OTHER:
             return f"{match[1]} == {match[2]}{spell(value)}"
     return fact
-
-
-def _like(more: Sequence[str], asked: Sequence[str]) -> bool:
-    """Whether a workload can have both: no name is to be two things."""
-    names = {match[1] for fact in asked if (match := _EQUAL.fullmatch(fact))}
-    return all((match := _EQUAL.fullmatch(f)) is None or match[1] not in names for f in more)
-
-
-def _opposite(facts: Sequence[str]) -> str:
-    """`accum_t == type_t::float32` as `accum_t != type_t::float32`, `!x` as `x`."""
-    if len(facts) > 1:
-        return f"!({' && '.join(facts)})"
-    (fact,) = facts
-    if match := _EQUAL.fullmatch(fact):
-        return fact.replace("==", "!=", 1)
-    if match := re.fullmatch(r"(\w+) != ([\w:]+)", fact):
-        return f"{match[1]} == {match[2]}"
-    if flag := _FLAG.fullmatch(fact):
-        return flag[2] if flag[1] else f"!{flag[2]}"
-    return f"!({fact})"

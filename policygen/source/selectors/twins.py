@@ -22,6 +22,7 @@ from policygen.source.selectors.additions import (
     returned,
 )
 from policygen.source.selectors.branches import conjuncts
+from policygen.source.selectors.conditions import simplest
 from policygen.source.selectors.fronts import bounds, since_of
 from policygen.source.selectors.functions import Function
 from policygen.source.selectors.nearest import Bodies, Reached, own_condition, passed_by
@@ -76,7 +77,7 @@ def twin(
         conditions += passed_by(one, conditions, truth)
         other = sum(a != b for a, b in zip(mine, asked, strict=True))
         for at, variable, block in _calls(text, one.function, bodies):
-            made = Twin(one, at, variable, block, tuple(conditions), truth.arch, below)
+            made = Twin(one, at, variable, block, tuple(simplest(conditions)), truth.arch, below)
             cost = -arch_number(one.family.arch), other, len(conditions)
             found.append((cost, made))
     best = min(found, key=lambda pair: pair[0], default=None)
