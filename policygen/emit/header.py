@@ -19,6 +19,7 @@ from policygen.source.selectors.functions import Struct
 TEMPLATE = "emit/header.cuh.j2"
 COMMENT = 116
 """How wide an example can be, behind `//! `."""
+# What would end a comment, or carry it on to the next line: all but printable ASCII, and "\"
 _UNPRINTABLE = re.compile(r"[^ -\[\]-~]+")
 
 
@@ -69,7 +70,8 @@ def _return(parts: Sequence[Part]) -> EmitReturn:
 
 def _labels(part: Part) -> Iterator[str]:
     for variant in part.variants:
-        yield f"{variant.variant} {'  '.join(f'{score:.6f}' for score in numbers(variant))}"
+        scores = "  ".join(f"{score:.6f}" for score in numbers(variant))
+        yield _UNPRINTABLE.sub(" ", f"{variant.variant} {scores}")
 
 
 def render(

@@ -119,7 +119,7 @@ def test_every_public_policy_has_a_selector_and_both_languages_say_the_same(made
 
 
 def test_calls_with_the_selectors_launch_what_they_say(made, tmp_path):
-    found = kernels(tmp_path / "unit", made, f"{''.join(examples(made.text))}{BOTH}{PLAIN}")
+    found = kernels(tmp_path / "unit", made, "".join(examples(made.text)))
     for one in made.tuned:
         bounds = set(found[one.name].values())
         if one.name in UNBOUNDED:
@@ -127,8 +127,17 @@ def test_calls_with_the_selectors_launch_what_they_say(made, tmp_path):
         else:
             assert tuned_threads(one), one.name
             assert tuned_threads(one) <= bounds, one.name
-    plain = {bound for name, bound in found[""].items() if re.search("Reduce|Scan", name)}
-    assert 160 not in plain
+
+
+def test_two_algorithms_find_their_selectors_in_one_environment(made, tmp_path):
+    found = kernels(tmp_path / "unit", made, BOTH)
+    assert set(found) == {"reduce", "scan", ""}
+    for name in ("reduce", "scan"):
+        assert 160 in found[name].values()
+    plain = kernels(tmp_path / "plain", made, PLAIN)
+    assert set(plain) == {""}
+    assert 160 not in plain[""].values()
+    assert {256, None} <= set(plain[""].values())
 
 
 def test_private_policies_are_refused(made):
