@@ -270,12 +270,11 @@ def test_an_architecture_gets_a_block_of_its_own_in_front(below):
       if (keys && key_size == 1)
       {{
         // ipt_20.tpb_512 1.2
-        return blur_policy{{512, 20}};
+        return blur_policy{{512,20}};
       }}
     }}
-    if (cc""" in looked.after(add_in_front(looked.text, [(front, NEW)])).replace(
-        "    }\n\n", "    }\n"
-    )
+
+    if (cc""" in looked.after(add_in_front(looked.text, [(front, NEW)]))
 
 
 def test_what_returns_before_the_model_is_excluded():

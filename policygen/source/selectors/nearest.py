@@ -128,13 +128,17 @@ def _with_own(fact: str, truth: Truth, flags: set[str]) -> str | None:
 
 
 def _cost(near: Nearest, truth: Truth) -> tuple[int, ...]:
-    """Few conditions of its own, of these few others than beside; then the closest numbers."""
+    """Few conditions that are others than beside, of these no flags; then many of the same."""
     open_ones = sum(truth.holds(fact) is None for fact in near.around)
     theirs = [f for c in near.beside.clauses for f in conjuncts((c.text,))][len(near.around) :]
     both = enumerate(zip(theirs, near.conditions, strict=True))
     other = [(place, a, b) for place, (a, b) in both if a != b]
     apart = [abs(_number(a) - _number(b)) for _, a, b in other]
-    return open_ones, len(other), len(near.conditions), -other[0][0], *apart
+    facts = [*near.around, *near.conditions]
+    named = sum((match := EQUAL.search(fact)) is not None and "::" in match[2] for fact in facts)
+    same = len(facts) - len(other) - named
+    flags = sum(EQUAL.search(a) is None for _, a, _ in other)
+    return open_ones, len(other), flags, -same, named, -other[0][0], *apart
 
 
 def _number(fact: str) -> int:
