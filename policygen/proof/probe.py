@@ -233,7 +233,7 @@ def shown(
     mark, *told = row
     names = [binding.name for binding, _ in families]
     keys, sizes = told[: len(names)], told[len(names) :]
-    roles = sized_roles(workload, families)
+    roles = sized_roles(workload.call, families)
     return Shown(
         entry=marked.entry(answers.value(mark)),
         keys=dict(zip(names, map(answers.key, keys), strict=True)),
@@ -245,7 +245,7 @@ def returned(
     families: Sequence[BoundFamily], workload: Workload, row: Sequence[str], marked: Marked
 ) -> Shown:
     """The same in the selector dialect: which return decides; the families tell the sizes."""
-    roles = sized_roles(workload, families)
+    roles = sized_roles(workload.call, families)
     mark, *told = row
     traits, sizes = told[: len(told) - len(roles)], told[len(told) - len(roles) :]
     return Shown(

@@ -60,18 +60,13 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
     }
 
 
-def sized_roles(point: Workload, families: Iterable[BoundFamily]) -> tuple[str, ...]:
-    """The roles whose sizes scale a count, in the families, the benchmark or an earlier one.
-
-    Earlier versions of a benchmark count by the size of an axis, so all types of axes are told.
-    """
-    call = point.call
+def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
+    """The roles of a call whose sizes scale a count, in the families or in the benchmark."""
     units = [rule.unit for binding, _ in families for rule in binding.members.values()]
     if isinstance(call, BenchmarkBinding):
-        units += units_of(call.name)
+        units += [*call.units.values(), *units_of(call.name)]
     has = {*call.roles, *(f"axis::{axis}" for axis in call.axes)}
-    axes = {f"axis::{axis}" for axis, text in point.values.items() if not is_constant(text)}
-    return tuple(sorted(({unit.of for unit in units if unit is not None} | axes) & has))
+    return tuple(sorted({unit.of for unit in units if unit is not None} & has))
 
 
 def identity(rendered_from: Mapping[str, object]) -> str:
@@ -171,7 +166,7 @@ def _workload(
         ],
         "roles": call.roles,
         "constants": call.constants,
-        "sized": [] if families is None else sized_roles(point, families),
+        "sized": [] if families is None else sized_roles(call, families),
     }
 
 

@@ -72,16 +72,20 @@ def both(wanted, arch, together):
     return list(zip(*sides, strict=True))
 
 
+def same(old, was, new, now):
+    """Whether both write one variant: a return and a specialization may serve other workloads."""
+    return was is not None and now is not None and old.variant == new.variant
+
+
 def disagreements(pairs):
     """Workloads that both write, and the values that differ."""
     found = []
     for (old, was), (new, now) in pairs:
         assert old.benchmark == new.benchmark
-        if was is None or now is None:
+        if not same(old, was, new, now):
             continue
         assert set(now) - set(was) <= ALONE
         assert set(was) <= set(now)
-        assert (old.variant, old.scores) == (new.variant, new.scores)
         differing = {name: (was[name], now[name]) for name in was if was[name] != now[name]}
         if differing:
             found.append((old.benchmark, old.workload, old.variant, differing))
@@ -103,53 +107,63 @@ def unexplained(reasons, known):
 # selector takes another algorithm than the one that was measured; the benchmark has another axis;
 # a return serves other workloads than a specialization does, and they want different values.
 FAMILIES_ALONE = (
-    " has no return of its own for it: ",
-    "no return with constants decides it in ",
+    "asks for what it has, but for a size or a type",
+    "returns for it before the returns of",
+    "would have ",
+    "would change ",
     "CUB selects another algorithm for it than the one that was measured",
     " of CUB 3.6.0 has the axis OffsetT, and the database has none",
     "one variant means different values for each of them",
 )
 # Families of sm90 leave the load modifier and the size of vectors to their policies.
 SELECTORS_ALONE = (
+    "has no family of tunings for ",
+    "an entry for ",
+    "would be unreachable: ",
+    "would change ",
     "sm90_tuning cannot say what was measured: it has load_modifier LOAD_DEFAULT and not LOAD_CA",
     "sm90_tuning cannot say what was measured: it has vec_size 4 and not ",
     "one variant means different values for each of them",
 )
-# At least as many workloads of a benchmark are compared; more where returns are added.
+# At least as many workloads of a benchmark are compared.
 COMPARED = {
     "sm90": {
-        "select.unique_by_key": 28,
+        "select.unique_by_key": 33,
         "scan.exclusive.by_key": 24,
         "reduce.by_key": 23,
+        "radix_sort.pairs": 20,
         "partition.flagged": 20,
         "partition.if": 20,
-        "radix_sort.pairs": 20,
+        "run_length_encode.encode": 18,
+        "run_length_encode.non_trivial_runs": 16,
         "partition.three_way": 14,
         "scan.exclusive.sum": 10,
         "select.flagged": 10,
         "select.if": 10,
         "select.unique": 10,
-        "run_length_encode.encode": 8,
         "radix_sort.keys": 4,
-        "run_length_encode.non_trivial_runs": 4,
-    },
-    "sm100": {
-        "scan.exclusive.by_key": 28,
-        "reduce.by_key": 23,
-        "partition.flagged": 20,
-        "select.unique_by_key": 19,
-        "partition.if": 18,
-        "select.flagged": 12,
-        "radix_sort.pairs": 11,
-        "run_length_encode.non_trivial_runs": 10,
-        "partition.three_way": 8,
-        "reduce.sum": 7,
-        "transform_reduce.sum": 7,
-        "select.if": 4,
-        "select.unique": 4,
-        "radix_sort.keys": 2,
         "histogram.even": 1,
         "histogram.range": 1,
+    },
+    "sm100": {
+        "scan.exclusive.by_key": 40,
+        "select.unique_by_key": 35,
+        "reduce.by_key": 34,
+        "run_length_encode.non_trivial_runs": 26,
+        "partition.flagged": 26,
+        "partition.if": 26,
+        "radix_sort.pairs": 20,
+        "partition.three_way": 14,
+        "select.flagged": 13,
+        "select.if": 13,
+        "select.unique": 13,
+        "reduce.sum": 9,
+        "transform_reduce.sum": 9,
+        "histogram.even": 4,
+        "histogram.range": 4,
+        "histogram.multi.even": 4,
+        "histogram.multi.range": 4,
+        "radix_sort.keys": 4,
     },
 }
 
@@ -159,7 +173,9 @@ def test_results_for_every_workload_come_to_the_same_values_in_both_dialects(arc
     pairs = both(winners("3.2.0"), arch, same_for_all)
     assert disagreements(pairs) == []
     compared = Counter(
-        old.benchmark.removeprefix("cub.bench.") for (old, was), (_, now) in pairs if was and now
+        old.benchmark.removeprefix("cub.bench.")
+        for (old, was), (new, now) in pairs
+        if same(old, was, new, now)
     )
     fewer = {name: (compared[name], n) for name, n in COMPARED[arch].items() if compared[name] < n}
     assert fewer == {}
@@ -183,7 +199,10 @@ def test_measured_results_come_to_the_same_values_in_both_dialects():
     ]
     pairs = both(found, "sm90", lambda cases: choose_together(paths, scored(cases), LAX))
     assert disagreements(pairs) == []
-    assert [old.decision for (old, _), _ in pairs] == [new.decision for _, (new, _) in pairs]
+    for (old, _), (new, _) in pairs:
+        # CUB 3.2.0 has no family for reductions before sm100; 3.6.0 gets a function of its own.
+        lacks = "tuning_reduce.cuh has no family of tunings for sm90" in old.reason
+        assert lacks or old.decision == new.decision
     written = {
         (old.benchmark.removeprefix("cub.bench."), *old.workload.values()): old.variant
         for (old, was), (_, now) in pairs

@@ -127,7 +127,7 @@ def test_a_marked_unit_asks_for_the_mark_and_for_the_entry_of_each_family() -> N
     assert asked(text) == [
         "row<value<0>, value<+policy::ITEMS>,"
         " family<value<entry_of<sm90_tuning<T, sizeof(T), op::plus>>::id>, type<T>, value<(sizeof(T))>, value<(op::plus)>>,"
-        " family<value<entry_of<sm80_tuning<>>::id>>, value<sizeof(axis::T)>>"
+        " family<value<entry_of<sm80_tuning<>>::id>>>"
     ]
 
 
@@ -137,41 +137,38 @@ UNITS = {"ipt": Unit(scaling="mem_bound", of="axis::T"), "tpb": Unit(scaling="me
 @pytest.mark.parametrize(
     ("of", "units", "sized"),
     [
-        ("OffsetT", {}, ["OffsetT", "axis::T"]),
+        ("OffsetT", {}, ["OffsetT"]),
         ("OffsetT", UNITS, ["OffsetT", "T", "axis::T"]),
         ("T", UNITS, ["T", "axis::T"]),
-        ("AccumT", {}, ["axis::T"]),
-        ("axis::Width", {}, ["axis::T", "axis::Width"]),
-        ("axis::KeyT", {}, ["axis::T"]),
+        ("AccumT", {}, []),
+        ("axis::Width", {}, ["axis::Width"]),
+        ("axis::KeyT", {}, []),
     ],
 )
 def test_a_marked_unit_asks_for_the_sizes_of_roles_that_units_name(
     of: str, units: dict[str, Unit], sized: list[str]
 ) -> None:
-    """Those that the workload has: another call of the site may fill other roles.
-
-    The types of its axes are told anyway, as earlier versions of a benchmark may count by them.
-    """
+    """Those that the workload has: another call of the site may fill other roles."""
     call = BenchmarkBinding(name="b", parameters={}, units=units, **CALL.model_dump())
     scaled = MemberRule(parameter="ipt", unit=Unit(scaling="mem_bound", of=of))
     family = FAMILY.model_copy(update={"members": {"items": scaled}, "args": ()})
     (row,) = asked(rendered(section(point(call, T="I8"), families=((family, ()),))))
     expected = "".join(f", value<sizeof({role})>" for role in sized)
     assert row.partition("::id>>")[2] == f"{expected}>"
-    assert sized_roles(point(call, T="I8"), [(family, ())]) == tuple(sized)
+    assert sized_roles(call, [(family, ())]) == tuple(sized)
     (row,) = asked(rendered(section(point(call, T="I8"))))
     assert "sizeof" not in row
 
 
 def test_a_marked_unit_without_families_asks_for_the_mark_alone() -> None:
     text = rendered(section(point(T="I8"), families=()))
-    assert asked(text) == ["row<value<0>, value<+policy::ITEMS>, value<sizeof(axis::T)>>"]
+    assert asked(text) == ["row<value<0>, value<+policy::ITEMS>>"]
 
 
 def test_a_marked_unit_shows_the_member_that_the_site_marks() -> None:
     site = SITE.model_copy(update={"marked": "threads"})
     text = rendered(section(point(T="I8"), site=site, families=()))
-    assert "row<value<0>, value<+policy::THREADS>, value<sizeof(axis::T)>>" in text
+    assert "row<value<0>, value<+policy::THREADS>>" in text
 
 
 @pytest.mark.parametrize(
