@@ -98,6 +98,7 @@ class NewReturns:
     def _read(self, name: str) -> Read:
         if name not in self.headers_read:
             text = Text(name, self.data[name])
+            _check_utf8(text)
             bodies = read_bodies(text)
             found = tuple(reached(bodies, self.headers[name].selectors))
             self.headers_read[name] = Read(
@@ -133,3 +134,13 @@ class NewReturns:
         binding = FamilyBinding(site=site.name, name=like.family.name, args=(), members=rules)
         name = new.at.name if isinstance(new.at, Twin) else like.family.name
         return Destination(site, binding, like.family, name, fields, new)
+
+
+def _check_utf8(text: Text) -> None:
+    """A plan is JSON: what is made after a line must be text."""
+    try:
+        text.data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{text.path}:{text.line(error.start)} is not UTF-8", "Save the header as UTF-8."
+        ) from error

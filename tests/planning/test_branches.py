@@ -8,6 +8,7 @@ from policygen.model.facts import Compared, Told
 from policygen.model.plan import Options
 from policygen.planning.branches import branch_destination
 from policygen.planning.measured import measurements
+from policygen.planning.new_returns import NewReturns
 from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.source.header import read_header
@@ -117,3 +118,11 @@ def test_what_is_not_writable_is_told_with_the_edit():
     )
     (action,) = made.plan(wanted).actions
     assert action.reason == one.edit
+
+
+def test_a_header_that_is_not_utf_8_gets_no_new_returns():
+    one, _ = measured()
+    data = HEADER.encode().replace(b"512, 19", b"512, 19 /* \xff */")
+    new = NewReturns(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}, "sm120")
+    with pytest.raises(InputError, match="tuning_scan.cuh:22 is not UTF-8"):
+        new.beside(one, told(None))

@@ -70,6 +70,7 @@ struct policy_selector
         case 4:
           if (key_type == type_t::float32)
           {
+            // todo: regresses for large inputs
             break;
           }
           return blur_policy{256, 6};
@@ -208,13 +209,18 @@ def test_a_case_that_gives_up_for_a_type_returns_for_it():
     looked = Looked("sm100", traits(value_size=4, key_type="float32"))
     found = left(looked.own, looked.truth, "sm100")
     assert found is not None
-    assert """\
+    after = looked.after(take_over(looked.text, found, NEW))
+    assert (
+        """\
           if (key_type == type_t::float32)
           {
             // ipt_20.tpb_512 1.2
             return blur_policy{512, 20};
           }
-""" in looked.after(take_over(looked.text, found, NEW))
+"""
+        in after
+    )
+    assert "regresses" not in after
 
 
 def test_a_condition_that_is_commented_out_is_replaced():

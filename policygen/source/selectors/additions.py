@@ -56,10 +56,13 @@ def add_beside(text: Text, near: Nearest, new: Returned) -> Addition:
 
 
 def take_over(text: Text, left: Left, new: Returned) -> Addition:
-    """A return in place of the statement with which a `case` gives up."""
-    indent = indent_of(text.data, left.span.start)
-    lines = [*labelled(new, indent), *returned(text, left.beside.entry, new, indent)]
-    return Addition(left.span, newline(text.data).join(lines).removeprefix(indent))
+    """A return in place of the statement with which a `case` gives up, and of why it does."""
+    data, end = text.data, newline(text.data)
+    indent = indent_of(data, left.span.start)
+    rows = [*labelled(new, indent), *returned(text, left.beside.entry, new, indent)]
+    comments = Comments(text).above(left.span.start)
+    start = comments[0].start if comments else left.span.start
+    return Addition(Span(start, left.span.end), end.join(rows).removeprefix(indent))
 
 
 def returned(
@@ -70,7 +73,7 @@ def returned(
     assert span is not None, "it has values"
     edits = list(branch_edits(text.data, entry, new.values, ""))
     moved = [edit.model_copy(update={"span": _less(edit.span, span.start)}) for edit in edits]
-    value = splice(text.path, text.data[span.start : span.end], moved).decode()
+    value = splice(text.path, text.data[span.start : span.end], moved).decode(errors="replace")
     by = len(_margin(text.data, span.start))
     first, *rest = value.splitlines()
     rest = [indent + row[min(by, len(row) - len(row.lstrip())) :] for row in rest]
@@ -125,7 +128,7 @@ def _lengths(data: bytes, span: Span, edits: Sequence[Edit]) -> Iterator[int]:
     for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
         at = _less(edit.span, span.start)
         after[at.start : at.end] = edit.new.encode()
-    return (len(row) for row in after.decode().splitlines())
+    return (len(row) for row in after.splitlines())
 
 
 def guarded(
@@ -302,7 +305,7 @@ def below_line(text: Text, end: int) -> int:
 
 def _margin(data: bytes, at: int) -> str:
     """The white space with which a line begins."""
-    row = data[line_start(data, at) : at].decode()
+    row = data[line_start(data, at) : at].decode(errors="replace")
     return row[: len(row) - len(row.lstrip())]
 
 

@@ -148,12 +148,22 @@ def _front(
     conditions += passed_by(one, [fact for fact in conditions if fact], truth)
     block = _first(way, arch_number(truth.arch))
     needed = {word for fact in conditions for word in _WORD.findall(fact or "")}
+    needed |= _locals(text, one)
     if block is None or not all(_is_seen(text, way, word, block, truth) for word in needed):
         return
     asked = tuple(simplest([fact for fact in conditions if fact]))
     other = sum(a != b for a, b in zip(mine, conditions, strict=False))
     cost = other, -arch_number(one.family.arch), len(asked)
     yield cost, Front(one, block, asked, way.around, truth.arch, below)
+
+
+def _locals(text: Text, one: Reached) -> set[str]:
+    """What a function computes or is told, as far as its return has it."""
+    span = one.entry.body_span
+    assert span is not None, "it has values"
+    words = set(_WORD.findall(text.uncommented[span.start : span.end].decode(errors="replace")))
+    computed = {w for w in words if defined(text.code, one.function.body, w) is not None}
+    return computed | (words & set(one.function.parameters))
 
 
 def _first(way: _Way, number: int) -> Clause | None:
