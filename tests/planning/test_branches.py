@@ -124,5 +124,5 @@ def test_a_header_that_is_not_utf_8_gets_no_new_returns():
     one, _ = measured()
     data = HEADER.encode().replace(b"512, 19", b"512, 19 /* \xff */")
     new = NewReturns(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}, "sm120")
-    with pytest.raises(InputError, match="tuning_scan.cuh:22 is not UTF-8"):
+    with pytest.raises(InputError, match=r"tuning_scan\.cuh:22 is not UTF-8"):
         new.beside(one, told(None))
