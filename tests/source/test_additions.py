@@ -388,3 +388,13 @@ def test_a_long_return_has_a_line_for_each_value():
 """
         in after
     )
+
+
+def test_a_type_of_a_size_that_nothing_asks_for_comes_by_its_size():
+    """Before what asks for greater sizes, and before the same size of any type."""
+    looked = Looked("sm100", traits(key_type="float32"))
+    (double,) = (one for one in looked.own if "key_type == type_t::float64" in one.entry.args)
+    near = nearest([double], looked.truth)
+    assert near.conditions == ("keys", "key_size == 4", "key_type == type_t::float32")
+    after = looked.after(add_beside(looked.text, near, NEW))
+    assert after.index("key_size == 2") < after.index("type_t::float32)\n") < after.index("float64")

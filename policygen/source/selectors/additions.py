@@ -310,7 +310,9 @@ def _margin(data: bytes, at: int) -> str:
 
 
 def _names(facts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(re.split(r"\W", fact)[0] for fact in facts)
+    """Of which sizes something is asked for; types are named among those."""
+    found = (re.match(r"(\w+) == \d+", fact) for fact in facts)
+    return tuple(match[1] for match in found if match)
 
 
 def _order(rows: Sequence[Sizes]) -> Callable[[Sizes], Sizes] | None:
