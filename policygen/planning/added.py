@@ -4,9 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from policygen.model.arch import arch_number
 from policygen.planning.decide import Write
-from policygen.source.selectors.additions import Addition, Returned, add_beside, sizes_of, take_over
+from policygen.source.selectors.additions import (
+    Addition,
+    Returned,
+    add_beside,
+    add_inside,
+    sizes_of,
+    take_over,
+)
 from policygen.source.selectors.fronts import Front, add_in_front
-from policygen.source.selectors.nearest import Left
+from policygen.source.selectors.nearest import Inside, Left
 from policygen.source.selectors.twins import Twin, add_twin
 from policygen.source.text import Text
 
@@ -23,6 +30,8 @@ def added_returns(text: Text, writes: Sequence[Write]) -> Iterator[tuple[Additio
             twins.setdefault((at.function.name, at.below), []).append((at, write))
         elif isinstance(at, Front):
             fronts.setdefault((at.block.start, at.below), []).append((at, write))
+        elif isinstance(at, Inside):
+            yield add_inside(text, at, _returned(write)), write.reason
         elif isinstance(at, Left):
             yield take_over(text, at, _returned(write)), write.reason
         else:

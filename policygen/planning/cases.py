@@ -6,16 +6,18 @@ from typing import TypeVar
 
 from policygen.bindings.expected import expected_values
 from policygen.bindings.variant import member_values
+from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding, MemberRule, Site
 from policygen.model.facts import Told
 from policygen.model.labels import label_parts
 from policygen.model.plan import Action, Target
 from policygen.model.results import Choice
 from policygen.model.tuning import Entry, Family, Value
-from policygen.planning.keys import EntryKey, general_key
+from policygen.planning.keys import EntryKey, general_key, named_key, type_positions
 from policygen.planning.measured import Measurement
+from policygen.source.selectors.conditions import simplest
 from policygen.source.selectors.fronts import Front
-from policygen.source.selectors.nearest import Left, Nearest
+from policygen.source.selectors.nearest import Inside, Left, Nearest, Reached
 from policygen.source.selectors.truth import Truth
 from policygen.source.selectors.twins import Twin
 
@@ -24,11 +26,20 @@ from policygen.source.selectors.twins import Twin
 class NewReturn:
     """A guarded return that is to be written."""
 
-    at: Nearest | Left | Front | Twin
+    at: Nearest | Left | Front | Twin | Inside
     facts: tuple[str, ...]
     """What holds where it stands: the same for all workloads that get it."""
     truth: Truth
     """Of the workload that it is for."""
+
+    def naming(self, condition: str) -> "NewReturn":
+        """The same for one type alone."""
+        if isinstance(self.at, Left):
+            raise InputError("there is no place for a return for one type alone")
+        if isinstance(self.at, Inside):
+            raise InputError("it is for one type already")
+        at = replace(self.at, conditions=tuple(simplest((*self.at.conditions, condition))))
+        return replace(self, at=at, facts=(*self.facts, condition))
 
     @property
     def bounded(self) -> bool:
@@ -60,8 +71,24 @@ class Destination:
     """In the selector dialect: value → what the return calls it."""
     new: NewReturn | None = None
     """In the selector dialect: a return that is not there yet."""
+    now: Reached | None = None
+    """In the selector dialect: the return that decides, where it changes."""
+    truth: Truth | None = None
+    """In the selector dialect: what is known of the workload."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """In the selector dialect: what names a type, and the enumeration of its names."""
     unsaid: Mapping[str, MemberRule] = field(default_factory=dict)
     """What later families say, and this one leaves to its policy: the load modifier of sm90."""
+
+    def naming(self, trait: str) -> "Destination":
+        """A return for one of the types alone, beside the one for all."""
+        assert self.truth is not None, "it is a return"
+        condition = f"{trait} == {self.types[trait]}::{self.truth.traits[trait]}"
+        if self.new:
+            return replace(self, new=self.new.naming(condition))
+        assert self.now is not None, "a return that changes is there"
+        facts = (*self.now.entry.args, condition)
+        return replace(self, new=NewReturn(Inside(self.now, condition), facts, self.truth))
 
     @property
     def is_new(self) -> bool:
@@ -121,6 +148,20 @@ class Case(Spot):
     """One measured workload and where its result would be written."""
 
     measurement: Measurement
+
+    @property
+    def types(self) -> Mapping[int | str, str]:
+        """The types by which it can be told from others: arguments, or traits."""
+        if self.to.fields:
+            return {name: str(self.told.traits[name]) for name in self.to.types}
+        return {place: self.args[place] for place in type_positions(self.to.family)}
+
+    def naming(self, place: int | str) -> tuple["Case", EntryKey]:
+        """It in an entry or a return for one of its types, and the key of that."""
+        if not isinstance(place, str):
+            return self, named_key(self.to.family, self.args, place)
+        case = replace(self, to=self.to.naming(place))
+        return case, case.key
 
     @property
     def choice(self) -> Choice:

@@ -56,6 +56,14 @@ def kept_content(case: Case) -> Content:
     return Content("values", values, label=text)
 
 
+def kept_return(case: Case) -> Content:
+    """The values of the return that is for all types, before it gets others."""
+    if case.to.now is None:
+        raise InputError(f"no return can keep what {case.measurement.name} has")
+    known = next((label for label in case.to.now.entry.labels if not label.rejected), None)
+    return Content("values", {}, label=_label(known.variant, known.scores) if known else EXPLICIT)
+
+
 def _base_of(family: Family, entry: Entry) -> str | None:
     """What an entry inherits from, in terms of arguments; none where it says more than those."""
     names = [p.name for p in family.parameters] if entry.kind == "primary" else list(entry.args)

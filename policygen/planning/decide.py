@@ -1,7 +1,8 @@
 """What to write for the workloads of one entry: one variant for all, or one for each type."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policygen.bindings.keys import fits, type_name
 from policygen.errors import InputError
@@ -10,18 +11,19 @@ from policygen.model.plan import Action, Options, PlanDecision
 from policygen.model.results import ScoredVariant
 from policygen.model.tuning import Entry
 from policygen.planning.cases import Case, Spot
-from policygen.planning.content import kept_content, label, values_content
+from policygen.planning.content import kept_content, kept_return, label, values_content
 from policygen.planning.keys import (
     EntryKey,
     can_name,
-    named_key,
     too_general,
-    type_positions,
 )
 from policygen.planning.measured import action, in_line, numbers
 from policygen.results.together import Together
+from policygen.source.selectors.nearest import ANY_OTHER
 
 ChooseTogether = Callable[[Sequence[Case]], Together]
+# "int32", "uint8": what a selector calls them
+_INTEGER = re.compile(r"u?int\d+")
 INTEGERS = ("int", "long", "short", "signed char")
 
 
@@ -155,23 +157,27 @@ def _kept(part: Part, named: EntryKey | None) -> Outcome:
     if named is None:
         return Outcome(_actions(part, "fallback", part.reasons))
     keeps = f"an entry for {_type_of(part, named)} keeps what it had"
-    write = Write(part.cases, kept_content(part.cases[0]), None, named, keeps)
+    first = part.cases[0]
+    content = kept_return(first) if first.to.new else kept_content(first)
+    write = Write(part.cases, content, None, named, keeps)
     reasons = [f"{reason}; {keeps}" for reason in part.reasons]
     return Outcome(_actions(part, "fallback", reasons, named), [write])
 
 
-def _separate(cases: Sequence[Case], together: ChooseTogether) -> tuple[list[Part], int] | str:
+def _separate(
+    cases: Sequence[Case], together: ChooseTogether
+) -> tuple[list[Part], int | str] | str:
     """Parts by one of the types, so that each has one variant, or why there are none.
 
     The first part can stay general.
     """
     reason = "they cannot be told apart by a type"
-    for position in type_positions(cases[0].to.family):
+    for place in cases[0].types:
         by_type: dict[str, list[Case]] = {}
         for case in cases:
-            by_type.setdefault(case.args[position], []).append(case)
+            by_type.setdefault(case.types[place], []).append(case)
         names = sorted(by_type, key=_rank)
-        if len(names) < 2 or not all(can_name(name) for name in names[1:]):
+        if len(names) < 2 or not all(_can_name(name) for name in names[1:]):
             continue
         found: list[Part] = []
         for name in names:
@@ -181,23 +187,26 @@ def _separate(cases: Sequence[Case], together: ChooseTogether) -> tuple[list[Par
                 break
             found.append(part)
         else:
-            return found, position
+            return found, place
     return reason
 
 
-def _by_type(parts: Sequence[Part], position: int, options: Options) -> Outcome:
+def _by_type(parts: Sequence[Part], place: int | str, options: Options) -> Outcome:
     """An entry for each type; that of the first one stays general, for all that want the same."""
     general = parts[0]
     alike = [part for part in parts if part.members == general.members]
+    if general.cases[0].to.new and any(part.members is None for part in parts):
+        # A new return takes all that it does not name: what shall keep its own is left to that.
+        alike = [part for part in parts if part.members is None]
     outcome = Outcome()
     outcome.add(_written(_joined(alike), options))
     written = bool(outcome.writes)
     for part in parts:
         if part in alike:
             continue
-        first = part.cases[0]
-        key = named_key(first.to.family, first.args, position)
-        outcome.add(_written(part, options, key, pinned=written))
+        named = [case.naming(place) for case in part.cases]
+        one = replace(part, cases=tuple(case for case, _ in named))
+        outcome.add(_written(one, options, named[0][1], pinned=written))
     return outcome
 
 
@@ -212,6 +221,8 @@ def _joined(parts: Sequence[Part]) -> Part:
 
 def _type_of(part: Part, named: EntryKey | None) -> str:
     """The type that an entry names, besides what its key names anyway."""
+    if new := part.cases[0].to.new:
+        return new.facts[-1]
     general = part.cases[0].key.slots
     slots = named.slots if named else general
     return ", ".join(s for s, g in zip(slots, general, strict=True) if s and s != g)
@@ -222,7 +233,13 @@ def _rank(arg: str) -> tuple[int, int]:
     name = type_name(arg)
     if name in INTEGERS:
         return 1, INTEGERS.index(name)
-    return (2 if can_name(arg) else 0), 0
+    if _INTEGER.fullmatch(name):
+        return 1, 0
+    return (2 if _can_name(arg) else 0), 0
+
+
+def _can_name(arg: str) -> bool:
+    return arg != ANY_OTHER and can_name(arg)
 
 
 def _conflict(cases: Sequence[Case], reason: str) -> Outcome:

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
@@ -15,6 +15,8 @@ from policygen.planning.cases import Destination, NewReturn
 from policygen.planning.destination import site_of
 from policygen.planning.measured import Measurement
 from policygen.source.selectors.fronts import in_front
+from policygen.source.selectors.functions import find_structs
+from policygen.source.selectors.marks import SELECTOR
 from policygen.source.selectors.nearest import (
     Bodies,
     Reached,
@@ -28,6 +30,9 @@ from policygen.source.selectors.truth import Truth, locals_of
 from policygen.source.selectors.twins import Twin, twin
 from policygen.source.text import Text
 
+TYPE = "type_t"
+"""What CUB calls the enumeration of types."""
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -37,6 +42,8 @@ class Read:
     bodies: Bodies
     constants: Mapping[str, str]
     returns: tuple[Reached, ...]
+    types: Mapping[str, str]
+    """Members of the policy selector that name a type, and the enumeration of the names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +108,11 @@ class NewReturns:
             _check_utf8(text)
             bodies = read_bodies(text)
             found = tuple(reached(bodies, self.headers[name].selectors))
-            self.headers_read[name] = Read(
-                text, bodies, locals_of(text.code, (f.body for f, _ in bodies)), found
-            )
+            constants = locals_of(text.code, (f.body for f, _ in bodies))
+            selector = find_structs(text.code).get(SELECTOR)
+            pairs = zip(selector.fields, selector.types, strict=True) if selector else ()
+            types = {name: kind for name, kind in pairs if kind == TYPE}
+            self.headers_read[name] = Read(text, bodies, constants, found, types)
         return self.headers_read[name]
 
     def _in_front(
@@ -133,7 +142,18 @@ class NewReturns:
         rules, fields = rules_of(algorithm, site, like.family, like.entry)
         binding = FamilyBinding(site=site.name, name=like.family.name, args=(), members=rules)
         name = new.at.name if isinstance(new.at, Twin) else like.family.name
-        return Destination(site, binding, like.family, name, fields, new)
+        types = self._read(site.header).types
+        return Destination(
+            site, binding, like.family, name, fields, new, types=types, truth=new.truth
+        )
+
+    def now(self, to: Destination, told: Told) -> Destination:
+        """With what tells the types apart that a return is for."""
+        read = self._read(to.site.header)
+        span = told.shown[1].body_span if told.shown else None
+        now = next((each for each in read.returns if each.entry.body_span == span), None)
+        truth = Truth(told.traits, self.arch, read.constants)
+        return replace(to, now=now, types=read.types, truth=truth)
 
 
 def _check_utf8(text: Text) -> None:

@@ -88,12 +88,15 @@ class Places:
     def _return(self, one: Measurement, told: Told, new: NewReturns) -> Destination:
         """The return that decides, or a new one where that is not the architecture's own."""
         try:
-            return branch_destination(one, told, self.sources.cub, self.options.arch)
+            to = branch_destination(one, told, self.sources.cub, self.options.arch)
         except InputError as error:
             try:
                 return new.beside(one, told)
             except InputError as none:
                 raise InputError(f"{in_line(error)}; {in_line(none)}") from none
+        with contextlib.suppress(InputError):
+            return new.now(to, told)
+        return to
 
     def bounded(
         self, cases: Sequence[Case], lost: Mapping[Point, str]

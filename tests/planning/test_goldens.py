@@ -44,13 +44,13 @@ CASES = {
 }
 
 
-def results(wanted):
+def results(wanted, version=VERSION):
     """`scan.exclusive.sum I64 I32` and its winner, or base."""
     for text, variant in wanted.items():
         name, *values = text.split()
-        of = benchmark(VERSION, name)
+        of = benchmark(version, name)
         workload = dict(zip(of.axes, values, strict=True))
-        yield scored(of, workload, variant, VERSION)
+        yield scored(of, workload, variant, version)
 
 
 def shown(planned):

@@ -10,11 +10,43 @@ from collections import defaultdict
 import pytest
 
 from tests.planning.test_every_family import same_for_all, winners
-from tests.planning.test_goldens import GOLDENS, shown
+from tests.planning.test_goldens import GOLDENS, results, shown
 from tests.planning.wanted import Planned
 from tests.probing import root
 
 CASES = [("3.6.0", "sm90", "only"), ("3.5.0", "sm100", "later")]
+DELAY = "ns_500.dcid_1.l2w_700"
+FIRST, SECOND = f"trp_1.ld_0.ipt_18.tpb_256.{DELAY}", f"trp_0.ld_1.ipt_16.tpb_384.{DELAY}"
+KEYED = {"I32": f"ipt_14.tpb_512.{DELAY}.trp_1.ld_1", "F32": f"ipt_15.tpb_384.{DELAY}.trp_1.ld_1"}
+BY_TYPE = {
+    "split": (
+        "sm100",
+        {"collisions": "split"},
+        {
+            # Beside a return that is there, in a `case`, new ones, and in a block of their own.
+            "select.if I32 false": FIRST,
+            "select.if F32 false": SECOND,
+            **{f"scan.exclusive.by_key {key} I32 I32": won for key, won in KEYED.items()},
+            "select.if I64 false": FIRST,
+            "select.if F64 false": SECOND,
+        },
+    ),
+    "narrow": (
+        "sm100",
+        {"narrow": True},
+        {
+            "select.if I32 false": FIRST,
+            "select.if F32 false": None,
+            "select.if I64 false": FIRST,
+            "select.if F64 false": None,
+        },
+    ),
+    "bounded": (
+        "sm90",
+        {"collisions": "split"},
+        {"select.if I64 false": FIRST, "select.if F64 false": SECOND},
+    ),
+}
 
 
 def first_and_last(wanted):
@@ -37,8 +69,22 @@ def test_returns_are_written_as_reviewed(version, arch, reach):
         force=True,
         reach=reach,
     )
+    assert_golden(planned, f"returns_{version}_{arch}")
+
+
+@pytest.mark.trees
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", BY_TYPE)
+def test_returns_for_types_are_written_as_reviewed(name):
+    arch, options, wanted = BY_TYPE[name]
+    found = list(results(wanted, "3.6.0"))
+    planned = Planned(root("3.6.0"), found, arch=arch, force=True, **options)
+    assert_golden(planned, f"returns_{name}")
+
+
+def assert_golden(planned, name):
     assert planned.effect().wrong == ()
-    path = GOLDENS / f"returns_{version}_{arch}.txt"
+    path = GOLDENS / f"{name}.txt"
     text = shown(planned)
     if os.environ.get("UPDATE_GOLDENS"):
         path.write_text(text)

@@ -5,9 +5,10 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.source.header import read_header
-from policygen.source.selectors.additions import Returned, add_beside, take_over
+from policygen.source.selectors.additions import Returned, add_beside, add_inside, take_over
 from policygen.source.selectors.fronts import add_in_front, in_front
 from policygen.source.selectors.nearest import (
+    Inside,
     gone_before,
     left,
     nearest,
@@ -398,3 +399,37 @@ def test_a_type_of_a_size_that_nothing_asks_for_comes_by_its_size():
     assert near.conditions == ("keys", "key_size == 4", "key_type == type_t::float32")
     after = looked.after(add_beside(looked.text, near, NEW))
     assert after.index("key_size == 2") < after.index("type_t::float32)\n") < after.index("float64")
+
+
+def test_a_type_gets_a_return_before_the_one_for_all():
+    looked = Looked("sm100", traits())
+    (one,) = (o for o in looked.own if o.entry.args[-1] == "key_size == 2")
+    after = looked.after(add_inside(looked.text, Inside(one, "key_type == type_t::int16"), NEW))
+    assert (
+        """\
+      {
+        if (key_type == type_t::int16)
+        {
+          // ipt_20.tpb_512 1.2
+          return blur_policy{512, 20};
+        }
+        // ipt_2.tpb_128 1.1  1.0  1.05  1.2
+        return blur_policy{128, 2};
+"""
+        in after
+    )
+
+
+def test_a_type_gets_a_line_before_that_of_all_in_a_table():
+    looked = Looked("sm90", traits())
+    (one,) = (o for o in looked.own if o.entry.args[-1] == "key_size == 4")
+    after = looked.after(add_inside(looked.text, Inside(one, "key_type == type_t::float32"), NEW))
+    assert (
+        """\
+      // ipt_20.tpb_512 1.2
+      if (keys && key_size == 4 && key_type == type_t::float32) return blur_policy{512,20};
+
+      if (keys && key_size == 4) return blur_policy{64,8};
+"""
+        in after
+    )

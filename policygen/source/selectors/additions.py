@@ -13,7 +13,7 @@ from policygen.source.brackets import split_list
 from policygen.source.comments import Comments
 from policygen.source.selectors.branches import COMMENTED, conjuncts
 from policygen.source.selectors.edits import branch_edits
-from policygen.source.selectors.nearest import Left, Nearest, Reached
+from policygen.source.selectors.nearest import Inside, Left, Nearest, Reached
 from policygen.source.selectors.statements import Clause
 from policygen.source.spelling import indent_of, line_end, line_start, newline
 from policygen.source.splice import edit_at, splice
@@ -53,6 +53,23 @@ def add_beside(text: Text, near: Nearest, new: Returned) -> Addition:
             return _case(text, near, new)
         return _before_switch(text, near, new)
     return _if(text, near, new)
+
+
+def add_inside(text: Text, inside: Inside, new: Returned) -> Addition:
+    """A return for a type in front of the one that is for all others."""
+    beside = inside.beside
+    entry = beside.entry
+    assert entry.span is not None, "it is in a header"
+    inner = beside.clauses[-1] if beside.clauses else None
+    if inner and inner.kind == "if" and b"\n" not in text.data[inner.start : entry.span.end]:
+        conditions = (*conjuncts((inner.text,)), inside.condition)
+        rows = _block(text, beside, conditions, new, indent_of(text.data, inner.start))
+        gap = [""] if spaced(text, inner) else []
+        return _lines(text, above(text, inner.start), [*rows, *gap])
+    indent = indent_of(text.data, beside.start)
+    within = indent + UNIT
+    rows = [*labelled(new, within), *returned(text, entry, new, within)]
+    return _lines(text, above(text, beside.start), guarded((inside.condition,), rows, indent))
 
 
 def take_over(text: Text, left: Left, new: Returned) -> Addition:

@@ -39,6 +39,16 @@ class Reached:
     function: Function
     body: Body
     clauses: Clauses
+    start: int
+    """Where the `return` begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A return for one type, before the one for all others of the same size."""
+
+    beside: Reached
+    condition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,7 @@ def reached(bodies: Bodies, families: Sequence[Family]) -> Iterator[Reached]:
     for function, body in bodies:
         for one in body.returns:
             if found := entries.get(one.value.start):
-                yield Reached(*found, function, body, one.clauses)
+                yield Reached(*found, function, body, one.clauses, one.span.start)
 
 
 def nearest(known: Sequence[Reached], truth: Truth) -> Nearest | None:
