@@ -257,6 +257,8 @@ class BenchmarkBinding(Call):
     """Label → `start:end:step`, in the order of variant labels."""
     units: dict[str, Unit] = Field(default_factory=dict)
     """Label → the unit in which the benchmark counts; plain where it is silent."""
+    fixed: dict[str, int] = Field(default_factory=dict)
+    """Label → the only value that an entry or a return can stand for, as it has no place there."""
     renamed: dict[str, str] = Field(default_factory=dict)
     """Axis → what earlier versions of the same axis are called in databases."""
     ignored: tuple[str, ...] = ()

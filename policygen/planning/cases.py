@@ -188,6 +188,11 @@ class Case(Spot):
         """The values of an entry for one of the variants."""
         parameters = dict(part for part in label_parts(label) if part)
         then = self.measurement.recorded.benchmark
+        for name, value in then.fixed.items():
+            if parameters.get(name, value) != value:
+                raise InputError(
+                    f"{self.header} has no place for {name}, and stands for {name}_{value}"
+                )
         return member_values(self.to.binding, then, parameters, self.told.sizes)
 
     def expected(self, members: Mapping[str, str], label: str) -> dict[str, Value]:

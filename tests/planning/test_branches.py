@@ -1,12 +1,17 @@
 # ruff: noqa: E501  the text of a header
 """Where a result goes in a tree with policy selectors, with a compiler that is pretended."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from policygen.errors import InputError
+from policygen.model.bindings import FamilyBinding
 from policygen.model.facts import Compared, Told
 from policygen.model.plan import Options
 from policygen.planning.branches import branch_destination
+from policygen.planning.cases import Case, Destination
+from policygen.planning.destination import site_of
 from policygen.planning.measured import measurements
 from policygen.planning.new_returns import NewReturns
 from policygen.planning.places import Sources
@@ -126,3 +131,19 @@ def test_a_header_that_is_not_utf_8_gets_no_new_returns():
     new = NewReturns(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}, "sm120")
     with pytest.raises(InputError, match=r"tuning_scan\.cuh:22 is not UTF-8"):
         new.beside(one, told(None))
+
+
+FLAGGED = benchmark("3.6.0", "select.flagged")
+PREFETCHED = "trp_1.ld_0.ipt_12.tpb_256.ns_404.dcid_1.l2w_710.pf_{}"
+
+
+@pytest.mark.parametrize(("prefetch", "message"), [(0, None), (3, "no place for pf, and stands")])
+def test_what_a_header_has_no_place_for_must_be_what_it_stands_for(prefetch, message):
+    label = PREFETCHED.format(prefetch)
+    wanted = [scored(FLAGGED, {"T": "I8", "InPlace": "false"}, label, "3.6.0", "any")]
+    (one,), _ = measurements(wanted, "3.6.0", "sm100", force=True)
+    binding = FamilyBinding(site="select", name="f", args=(), members={})
+    site = site_of(one.benchmark, "3.6.0", "selectors")[1]
+    case = Case(told(0), Destination(site, binding, FAMILY, "f"), one)
+    with pytest.raises(InputError, match=message) if message else nullcontext():
+        assert case.members(label) == {}
