@@ -23,7 +23,6 @@ REASONS = (
 )
 # At least so many are updated, and so many added.
 WRITTEN = {
-    ("3.5.0", "sm100", "only"): (100, 150),
     ("3.6.0", "sm90", "only"): (140, 190),
     ("3.6.0", "sm107", "later"): (90, 100),
     ("3.6.0", "sm120", "only"): (0, 330),
