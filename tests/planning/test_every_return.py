@@ -16,6 +16,7 @@ REASONS = (
     "CUB selects another algorithm for it than the one that was measured",
     "returns for it before the returns of",
     "one variant means different values for each of them",
+    " has no place for pf, and stands for pf_0",
     "would change ",
     "would have ",
     "Thrust",

@@ -145,7 +145,10 @@ def _front(
     conditions = [fact if one is decides else own_condition(fact, truth, flags) for fact in mine]
     if not conditions or None in conditions:
         return
-    conditions += passed_by(one, [fact for fact in conditions if fact], truth)
+    passed = passed_by(one, [fact for fact in conditions if fact], truth)
+    if passed is None:
+        return
+    conditions += passed
     block = _first(way, arch_number(truth.arch))
     needed = {word for fact in conditions for word in _WORD.findall(fact or "")}
     needed |= _locals(text, one)

@@ -205,8 +205,11 @@ def gone_before(near: Nearest, truth: Truth) -> Return | None:
     )
 
 
-def passed_by(one: Reached, asked: Sequence[str], truth: Truth) -> list[str]:
-    """What must not hold, so that no return before this one is taken in its place."""
+def passed_by(one: Reached, asked: Sequence[str], truth: Truth) -> list[str] | None:
+    """What must not hold, so that no return before this one is taken in its place.
+
+    None where a return before it is for the workload, and nothing tells it from others.
+    """
     block = [clause for clause in one.clauses if _CAPABILITY.search(clause.text)]
     ends = [(each.span, each.clauses) for each in one.body.returns]
     ends += [(each.span, each.clauses) for each in one.body.breaks]
@@ -223,14 +226,16 @@ def passed_by(one: Reached, asked: Sequence[str], truth: Truth) -> list[str]:
         if all(truth.holds(fact) is False for fact in more):
             found += opposites(more)
         elif all(truth.holds(fact) for fact in more):
-            found += [_exactly(fact, truth) for fact in more]
+            exact = [_exactly(fact, truth) for fact in more]
+            if None in exact:
+                return None
+            found += [fact for fact in exact if fact]
     return list(dict.fromkeys(found))
 
 
-def _exactly(fact: str, truth: Truth) -> str:
-    """`operation_t != op_kind_t::plus` as `operation_t == op_kind_t::min`."""
+def _exactly(fact: str, truth: Truth) -> str | None:
+    """`operation_t != op_kind_t::plus` as `operation_t == op_kind_t::min`; a flag as it is."""
     if match := UNEQUAL.fullmatch(fact):
         value = truth.traits.get(match[1])
-        if value is not None and value != ANY_OTHER:
-            return f"{match[1]} == {match[2]}{spell(value)}"
-    return fact
+        return None if value in {None, ANY_OTHER} else f"{match[1]} == {match[2]}{value}"
+    return fact if FLAG.fullmatch(fact) or EQUAL.fullmatch(fact) else None

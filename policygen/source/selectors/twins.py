@@ -74,7 +74,10 @@ def twin(
         if not asked or None in asked:
             continue
         conditions = [fact for fact in asked if fact]
-        conditions += passed_by(one, conditions, truth)
+        passed = passed_by(one, conditions, truth)
+        if passed is None:
+            continue
+        conditions += passed
         other = sum(a != b for a, b in zip(mine, asked, strict=True))
         for at, variable, block in _calls(text, one.function, bodies):
             made = Twin(one, at, variable, block, tuple(simplest(conditions)), truth.arch, below)
