@@ -11,7 +11,7 @@ from policygen.model.edit import Edit
 from policygen.model.tuning import Entry, conjunction
 from policygen.source.brackets import split_list
 from policygen.source.comments import Comments
-from policygen.source.selectors.branches import COMMENTED, conjuncts
+from policygen.source.selectors.branches import COMMENTED, facts_of
 from policygen.source.selectors.edits import branch_edits
 from policygen.source.selectors.nearest import Inside, Left, Nearest, Reached
 from policygen.source.selectors.statements import Clause
@@ -59,27 +59,32 @@ def add_inside(text: Text, inside: Inside, new: Returned) -> Addition:
     """A return for a type in front of the one that is for all others."""
     beside = inside.beside
     entry = beside.entry
-    assert entry.span is not None, "it is in a header"
     inner = beside.clauses[-1] if beside.clauses else None
-    if inner and inner.kind == "if" and b"\n" not in text.data[inner.start : entry.span.end]:
-        conditions = (*conjuncts((inner.text,)), inside.condition)
+    if inner and _is_line(text, inner, entry):
+        conditions = (*facts_of((inner,)), inside.condition)
         rows = _block(text, beside, conditions, new, indent_of(text.data, inner.start))
         gap = [""] if spaced(text, inner) else []
-        return _lines(text, above(text, inner.start), [*rows, *gap])
+        return insert(text, above(text, inner.start), [*rows, *gap])
     indent = indent_of(text.data, beside.start)
-    within = indent + UNIT
-    rows = [*labelled(new, within), *returned(text, entry, new, within)]
-    return _lines(text, above(text, beside.start), guarded((inside.condition,), rows, indent))
+    rows = statement(text, entry, new, indent + UNIT)
+    return insert(text, above(text, beside.start), guarded((inside.condition,), rows, indent))
 
 
 def take_over(text: Text, left: Left, new: Returned) -> Addition:
     """A return in place of the statement with which a `case` gives up, and of why it does."""
     data, end = text.data, newline(text.data)
     indent = indent_of(data, left.span.start)
-    rows = [*labelled(new, indent), *returned(text, left.beside.entry, new, indent)]
+    rows = statement(text, left.beside.entry, new, indent)
     comments = Comments(text).above(left.span.start)
     start = comments[0].start if comments else left.span.start
     return Addition(Span(start, left.span.end), end.join(rows).removeprefix(indent))
+
+
+def statement(
+    text: Text, entry: Entry, new: Returned, indent: str, around: tuple[str, str] = ("", "")
+) -> list[str]:
+    """A `return` like that of an entry, with the comment on where its values come from."""
+    return [*_labelled(new, indent), *returned(text, entry, new, indent, around)]
 
 
 def returned(
@@ -128,13 +133,13 @@ def updated(text: Text, entry: Entry, values: Mapping[str, str], reason: str) ->
     span = entry.body_span
     assert span is not None, "it has values"
     edits = list(branch_edits(text.data, entry, values, reason))
-    indent = _margin(text.data, span.start)
-    rows = returned(text, entry, Returned(values, None), indent)
     start, end = line_start(text.data, span.start), line_end(text.data, span.end)
     alone = text.data[start : span.start].strip() == b"return"
     longest = max(_lengths(text.data, Span(start, end), edits), default=0)
     if not edits or not alone or longest <= COLUMNS:
         return edits
+    indent = _margin(text.data, span.start)
+    rows = returned(text, entry, Returned(values, None), indent)
     whole = newline(text.data).join(rows).removeprefix(f"{indent}return ").removesuffix(";")
     return [edit_at(text.data, span, whole, reason)]
 
@@ -178,10 +183,7 @@ def _if(text: Text, near: Nearest, new: Returned) -> Addition:
     clause = near.clause
     indent = indent_of(text.data, clause.start)
     if _chained(text, clause):
-        rows = [
-            *labelled(new, indent + UNIT),
-            *returned(text, near.beside.entry, new, indent + UNIT),
-        ]
+        rows = statement(text, near.beside.entry, new, indent + UNIT)
         at = line_end(text.data, clause.end)
         gap = newline(text.data)
         return Addition(
@@ -195,17 +197,19 @@ def _block(
     text: Text, beside: Reached, conditions: Sequence[str], new: Returned, indent: str
 ) -> list[str]:
     """An `if` with a return, on one line where the one beside it is."""
-    entry, inner = beside.entry, beside.clauses[-1]
-    assert entry.span is not None
-    one_line = inner.kind == "if" and b"\n" not in text.data[inner.start : entry.span.end]
-    if one_line:
+    entry = beside.entry
+    if _is_line(text, beside.clauses[-1], entry):
         row = condition_lines(conditions, indent)
         value = returned(text, entry, new, "")
         if len(row) == 1 and len(value) == 1:
-            return [*labelled(new, indent), f"{row[0]} {value[0]}"]
-    inside = indent + UNIT
-    rows = [*labelled(new, inside), *returned(text, entry, new, inside)]
-    return guarded(conditions, rows, indent)
+            return [*_labelled(new, indent), f"{row[0]} {value[0]}"]
+    return guarded(conditions, statement(text, entry, new, indent + UNIT), indent)
+
+
+def _is_line(text: Text, inner: Clause, entry: Entry) -> bool:
+    """Whether a return and the `if` around it are on one line."""
+    assert entry.span is not None, "it is in a header"
+    return inner.kind == "if" and b"\n" not in text.data[inner.start : entry.span.end]
 
 
 def _instead(text: Text, out: Span, rows: list[str]) -> Addition:
@@ -217,7 +221,7 @@ def _instead(text: Text, out: Span, rows: list[str]) -> Addition:
         if not row.startswith("//") or COMMENTED.match(row.lstrip("/ ")):
             break
         start = previous
-    return Addition(Span(start, end), _lines(text, start, rows).text)
+    return Addition(Span(start, end), insert(text, start, rows).text)
 
 
 def _between(text: Text, near: Nearest, rows: list[str]) -> Addition:
@@ -226,14 +230,14 @@ def _between(text: Text, near: Nearest, rows: list[str]) -> Addition:
     ifs = [c for c in near.beside.body.clauses if c.scope == near.clause.scope and c.kind == "if"]
     before, after = None, near.clause
     for clause in ifs:
-        theirs = tuple(conjuncts((clause.text,)))
+        theirs = facts_of((clause,))
         if set(theirs) < set(mine):
             before = before or clause
         elif set(theirs) > set(mine):
             before, after = None, clause
     if before is None:
-        alike = [c for c in ifs if _names(conjuncts((c.text,))) == _names(mine)]
-        sizes = [sizes_of(conjuncts((c.text,))) for c in alike]
+        alike = [c for c in ifs if _names(facts_of((c,))) == _names(mine)]
+        sizes = [sizes_of(facts_of((c,))) for c in alike]
         order = _order(sizes)
         if near.clause in alike and order is not None:
             own = order(sizes_of(mine))
@@ -245,8 +249,8 @@ def _between(text: Text, near: Nearest, rows: list[str]) -> Addition:
     gap = [""] if spaced(text, near.clause) else []
     if before is not None:
         at = above(text, before.start)
-        return _lines(text, at, [*rows, *gap])
-    return _lines(text, below_line(text, after.end), [*gap, *rows])
+        return insert(text, at, [*rows, *gap])
+    return insert(text, below_line(text, after.end), [*gap, *rows])
 
 
 def _case(text: Text, near: Nearest, new: Returned) -> Addition:
@@ -265,26 +269,26 @@ def _case(text: Text, near: Nearest, new: Returned) -> Addition:
     entry = near.beside.entry
     assert entry.span is not None
     inside = indent_of(data, entry.span.start)
-    rows = [f"{indent}case {label}:", *labelled(new, inside), *returned(text, entry, new, inside)]
+    rows = [f"{indent}case {label}:", *statement(text, entry, new, inside)]
     at = above(text, later[0].start) if later else line_start(data, clause.scope.end)
-    return _lines(text, at, rows)
+    return insert(text, at, rows)
 
 
 def _before_switch(text: Text, near: Nearest, new: Returned) -> Addition:
     """For what has no `case` at all: an `if` above the `switch`."""
     start = text.code.rindex(b"switch", 0, near.clause.scope.start)
     indent = indent_of(text.data, start)
-    inside = indent + UNIT
-    rows = [*labelled(new, inside), *returned(text, near.beside.entry, new, inside)]
-    return _lines(text, above(text, start), [*guarded(near.conditions, rows, indent), ""])
+    rows = statement(text, near.beside.entry, new, indent + UNIT)
+    return insert(text, above(text, start), [*guarded(near.conditions, rows, indent), ""])
 
 
-def labelled(new: Returned, indent: str) -> list[str]:
+def _labelled(new: Returned, indent: str) -> list[str]:
     """The comment that tells where the values come from."""
     return [f"{indent}// {new.label}"] if new.label else []
 
 
-def _lines(text: Text, at: int, rows: Sequence[str]) -> Addition:
+def insert(text: Text, at: int, rows: Sequence[str]) -> Addition:
+    """Whole lines before a place."""
     end = newline(text.data)
     return Addition(Span(at, at), "".join(row + end for row in rows))
 

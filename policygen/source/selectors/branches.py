@@ -18,7 +18,14 @@ from policygen.source.selectors.functions import (
     find_namespaces,
     find_structs,
 )
-from policygen.source.selectors.statements import Body, Return, UnreadableError, read_body
+from policygen.source.selectors.statements import (
+    Body,
+    Clauses,
+    Return,
+    UnreadableError,
+    conditions_of,
+    read_body,
+)
 from policygen.source.text import Text, squeeze
 
 # "cc >= ::cuda::compute_capability{10, 7}"
@@ -137,6 +144,11 @@ def _lines(text: Text, comments: Comments, one: Return) -> Iterator[Line]:
         for line in comment_lines(text.data, comment):
             if not COMMENTED.match(line.text):
                 yield line
+
+
+def facts_of(clauses: Clauses) -> list[str]:
+    """What must hold inside of clauses, one fact each."""
+    return list(conjuncts(conditions_of(clauses)))
 
 
 def conjuncts(conditions: tuple[str, ...]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from policygen.model.arch import arch_number
-from policygen.model.base import Span
 from policygen.source.selectors.additions import (
     UNIT,
     Addition,
@@ -18,17 +17,17 @@ from policygen.source.selectors.additions import (
     above,
     condition_lines,
     guarded,
-    labelled,
-    returned,
+    insert,
     spaced,
+    statement,
 )
-from policygen.source.selectors.branches import conjuncts
+from policygen.source.selectors.branches import facts_of
 from policygen.source.selectors.conditions import simplest
 from policygen.source.selectors.functions import Function
 from policygen.source.selectors.nearest import Bodies, Reached, own_condition, passed_by
 from policygen.source.selectors.statements import Body, Clause, Clauses
 from policygen.source.selectors.truth import Truth, defined
-from policygen.source.spelling import indent_of, newline
+from policygen.source.spelling import indent_of
 from policygen.source.text import Text
 
 # "cc >= ::cuda::compute_capability{10, 0}"
@@ -127,8 +126,13 @@ def _capability(clauses: Clauses) -> int | None:
 
 def since_of(clause: Clause) -> re.Match[str] | None:
     """The architecture that a clause is for."""
-    facts = conjuncts((clause.text,)) if clause.kind == "if" else ()
+    facts = facts_of((clause,)) if clause.kind == "if" else ()
     return next((match for fact in facts if (match := _SINCE.fullmatch(fact))), None)
+
+
+def besides_arch(block: Clause) -> list[str]:
+    """What a block for an architecture asks for besides that."""
+    return [fact for fact in facts_of((block,)) if not fact.startswith("cc ")]
 
 
 def _front(
@@ -140,8 +144,7 @@ def _front(
     below: str | None,
     decides: Reached | None,
 ) -> Iterator[tuple[tuple[int, ...], Front]]:
-    mine = [fact for fact in conjuncts((way.block.text,)) if not fact.startswith("cc ")]
-    mine += [fact for clause in way.inner for fact in conjuncts((clause.text,))]
+    mine = [*besides_arch(way.block), *facts_of(way.inner)]
     conditions = [fact if one is decides else own_condition(fact, truth, flags) for fact in mine]
     if not conditions or None in conditions:
         return
@@ -199,14 +202,12 @@ def add_in_front(text: Text, fronts: Sequence[tuple[Front, Returned]]) -> Additi
     rows: list[str] = []
     for front, new in fronts:
         inside = indent + UNIT * 2
-        value = returned(text, front.beside.entry, new, inside, front.around)
-        rows += guarded(front.conditions, [*labelled(new, inside), *value], indent + UNIT)
+        value = statement(text, front.beside.entry, new, inside, front.around)
+        rows += guarded(front.conditions, value, indent + UNIT)
     held = bounds(first.block, first.since, first.below)
     gap = [""] if spaced(text, first.block) else []
     lines = [*condition_lines(held, indent), f"{indent}{{", *rows, f"{indent}}}", *gap]
-    end = newline(text.data)
-    at = above(text, first.block.start)
-    return Addition(Span(at, at), "".join(row + end for row in lines))
+    return insert(text, above(text, first.block.start), lines)
 
 
 def bounds(block: Clause, since: str, below: str | None) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, spell
-from policygen.source.selectors.branches import arch_of, conjuncts
+from policygen.source.selectors.branches import arch_of, facts_of
 from policygen.source.selectors.conditions import (
     EQUAL,
     FLAG,
@@ -20,7 +20,14 @@ from policygen.source.selectors.conditions import (
     simplest,
 )
 from policygen.source.selectors.functions import Function, find_functions, find_structs
-from policygen.source.selectors.statements import Body, Clause, Clauses, Return, read_body
+from policygen.source.selectors.statements import (
+    Body,
+    Clause,
+    Clauses,
+    Return,
+    conditions_of,
+    read_body,
+)
 from policygen.source.selectors.truth import Truth
 from policygen.source.text import Text
 
@@ -101,7 +108,7 @@ def nearest(known: Sequence[Reached], truth: Truth) -> Nearest | None:
 
 
 def _near(one: Reached, truth: Truth, flags: set[str]) -> Nearest | None:
-    facts = [list(conjuncts((clause.text,))) for clause in one.clauses]
+    facts = [facts_of((clause,)) for clause in one.clauses]
     wrong = [level for level, own in enumerate(facts) if any(truth.holds(f) is False for f in own)]
     if not wrong:
         return None
@@ -140,7 +147,7 @@ def _with_own(fact: str, truth: Truth, flags: set[str]) -> str | None:
 def _cost(near: Nearest, truth: Truth) -> tuple[int, ...]:
     """Few conditions that are others than beside, of these no flags; then many of the same."""
     open_ones = sum(truth.holds(fact) is None for fact in near.around)
-    theirs = [f for c in near.beside.clauses for f in conjuncts((c.text,))][len(near.around) :]
+    theirs = facts_of(near.beside.clauses)[len(near.around) :]
     both = enumerate(zip(theirs, near.conditions, strict=True))
     other = [(place, a, b) for place, (a, b) in both if a != b]
     apart = [abs(_number(a) - _number(b)) for _, a, b in other]
@@ -172,11 +179,11 @@ def left(known: Sequence[Reached], truth: Truth, arch: str) -> Left | None:
         ends = [(b.span, b.clauses) for b in body.breaks]
         ends += [(r.span, r.clauses) for r in body.returns if _is_empty(r)]
         for span, clauses in ends:
-            facts = [fact for clause in clauses for fact in conjuncts((clause.text,))]
+            facts = facts_of(clauses)
             inside = any(c.kind == "case" and EQUAL.search(c.text) for c in clauses)
             if not inside or not all(truth.holds(fact) for fact in facts):
                 continue
-            if arch_of(function, tuple(c.text for c in clauses)) != arch:
+            if arch_of(function, conditions_of(clauses)) != arch:
                 continue
             theirs = [one for one in known if one.body is body]
             beside = max(theirs, key=lambda one: _shared(one.clauses, clauses))
@@ -199,7 +206,7 @@ def gone_before(near: Nearest, truth: Truth) -> Return | None:
             one
             for one in near.beside.body.returns
             if one.span.end <= near.clause.start
-            and all(truth.holds(f) for c in one.clauses for f in conjuncts((c.text,)))
+            and all(truth.holds(fact) for fact in facts_of(one.clauses))
         ),
         None,
     )
@@ -216,7 +223,7 @@ def passed_by(one: Reached, asked: Sequence[str], truth: Truth) -> list[str] | N
     assert one.entry.span is not None
     found: list[str] = []
     for span, clauses in ends:
-        facts = [fact for clause in clauses for fact in conjuncts((clause.text,))]
+        facts = facts_of(clauses)
         here = [clause for clause in clauses if _CAPABILITY.search(clause.text)]
         if span.start >= one.entry.span.start or here != block:
             continue

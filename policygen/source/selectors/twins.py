@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from policygen.model.arch import arch_number
-from policygen.model.base import Span
+from policygen.source.brackets import closing_bracket
 from policygen.source.selectors.additions import (
     UNIT,
     Addition,
@@ -18,17 +18,17 @@ from policygen.source.selectors.additions import (
     below_line,
     condition_lines,
     guarded,
-    labelled,
-    returned,
+    insert,
+    statement,
 )
-from policygen.source.selectors.branches import conjuncts
+from policygen.source.selectors.branches import facts_of
 from policygen.source.selectors.conditions import simplest
-from policygen.source.selectors.fronts import bounds, since_of
+from policygen.source.selectors.fronts import besides_arch, bounds, since_of
 from policygen.source.selectors.functions import Function
 from policygen.source.selectors.nearest import Bodies, Reached, own_condition, passed_by
 from policygen.source.selectors.statements import Clause
 from policygen.source.selectors.truth import Truth
-from policygen.source.spelling import indent_of, line_start, newline
+from policygen.source.spelling import indent_of, line_start
 from policygen.source.text import Text
 
 
@@ -69,7 +69,7 @@ def twin(
         name = one.function.name.replace(one.family.arch, truth.arch)
         if not one.function.optional or name in {function.name for function, _ in bodies}:
             continue
-        mine = [fact for clause in one.clauses for fact in conjuncts((clause.text,))]
+        mine = facts_of(one.clauses)
         asked = [own_condition(fact, truth, flags) for fact in mine]
         if not asked or None in asked:
             continue
@@ -94,7 +94,7 @@ def _calls(text: Text, model: Function, bodies: Bodies) -> Iterator[tuple[int, s
         for match in call.finditer(text.code, function.body.start, function.body.end):
             variable = match[1].decode()
             for clause in body.clauses:
-                if since_of(clause) and variable in conjuncts((clause.text,)):
+                if since_of(clause) and variable in facts_of((clause,)):
                     yield match.start(), variable, clause
 
 
@@ -112,11 +112,10 @@ def _function(text: Text, twins: Sequence[tuple[Twin, Returned]]) -> Addition:
     rows = [_renamed(row, first) for row in head]
     for one, new in twins:
         inside = indent + UNIT * 2
-        value = returned(text, one.beside.entry, new, inside)
-        rows += guarded(one.conditions, [*labelled(new, inside), *value], indent + UNIT)
+        value = statement(text, one.beside.entry, new, inside)
+        rows += guarded(one.conditions, value, indent + UNIT)
     rows += ["", f"{indent}{UNIT}return {{}};", f"{indent}}}", ""]
-    at = above(text, start)
-    return Addition(Span(at, at), _text(text, rows))
+    return insert(text, above(text, start), rows)
 
 
 def _block(text: Text, one: Twin) -> Addition:
@@ -125,28 +124,21 @@ def _block(text: Text, one: Twin) -> Addition:
     indent = indent_of(data, block.start)
     call = data[line_start(data, one.asked) : data.index(b";", one.asked) + 1].decode()
     body = data[line_start(data, _body(text, block)) : block.end].decode()
-    others = [fact for fact in conjuncts((block.text,)) if not fact.startswith("cc ")]
-    held = [*bounds(block, one.since, one.below), *others]
+    held = [*bounds(block, one.since, one.below), *besides_arch(block)]
     rows = [*call.splitlines(), *condition_lines(held, indent), *body.splitlines()]
     rows = [_renamed(row, one) for row in rows]
     since = since_of(block)
     assert since is not None, "it is the block of an architecture"
     if arch_number(one.since) > int(f"{since[2]}{since[3]}"):
-        at = above(text, one.asked)
-        return Addition(Span(at, at), _text(text, [*rows, ""]))
-    at = below_line(text, block.end)
-    return Addition(Span(at, at), _text(text, ["", *rows]))
+        return insert(text, above(text, one.asked), [*rows, ""])
+    return insert(text, below_line(text, block.end), ["", *rows])
 
 
 def _body(text: Text, block: Clause) -> int:
     """The brace that opens a block."""
-    depth = 0
-    for at in range(block.start, block.end):
-        char = text.code[at : at + 1]
-        depth += (char == b"(") - (char == b")")
-        if char == b"{" and depth == 0:
-            return at
-    raise AssertionError("it has a block")
+    condition = closing_bracket(text.code, text.code.index(b"(", block.start))
+    assert condition is not None, "its condition was read"
+    return text.code.index(b"{", condition)
 
 
 def _renamed(row: str, one: Twin) -> str:
@@ -154,8 +146,3 @@ def _renamed(row: str, one: Twin) -> str:
     row = re.sub(rf"\b{one.function.name}\b", one.name, row)
     variable = one.variable.replace(one.beside.family.arch, one.since)
     return re.sub(rf"\b{one.variable}\b", variable, row)
-
-
-def _text(text: Text, rows: Sequence[str]) -> str:
-    end = newline(text.data)
-    return "".join(row + end for row in rows)
