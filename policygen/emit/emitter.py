@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from policygen.bindings.load import bindings
+from policygen.bindings.load import units_of
 from policygen.emit.aggregates import Field, leaves, read_aggregate
 from policygen.emit.arguments import Arguments, arguments
 from policygen.emit.decide import Case, ChooseTogether, Part, decide, told
@@ -138,10 +138,7 @@ class Emitter:
 def _sized(one: Served) -> Iterator[str]:
     """The roles in whose sizes any version of the benchmark counts."""
     known = {*one.benchmark.roles, *(f"axis::{axis}" for axis in one.benchmark.axes)}
-    for binding in bindings():
-        for benchmark in binding.benchmarks:
-            if benchmark.name == one.benchmark.name:
-                yield from (unit.of for unit in benchmark.units.values() if unit.of in known)
+    return (unit.of for unit in units_of(one.benchmark.name) if unit.of in known)
 
 
 def _action(scored: ScoredWorkload, reason: str) -> EmitAction:

@@ -1,6 +1,5 @@
 """Struct families that stand beside policy selectors, for the older dispatchers."""
 
-import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from policygen.bindings.recorded import benchmark_of
@@ -10,12 +9,13 @@ from policygen.model.bindings import Site
 from policygen.model.cub import Cub
 from policygen.model.effect import Effect
 from policygen.model.facts import Told
-from policygen.model.plan import Action, Plan, PlannedFile
+from policygen.model.plan import Action, Plan
 from policygen.model.results import ScoredWorkload
 from policygen.model.tuning import TuningHeader, Value, entry_name, spell
 from policygen.model.workload import Point, in_words
 from policygen.planning.destination import site_of
 from policygen.planning.measured import measurements
+from policygen.planning.plan import planned_file
 from policygen.source.splice import splice
 
 Headers = Mapping[str, TuningHeader]
@@ -101,14 +101,7 @@ def joined(own: Plan, families: Plan, held: Collection[Point], data: Mapping[str
     for name in sorted({edit.path for edit in edits}):
         mine = [edit for edit in edits if edit.path == name]
         after = splice(name, data[name], mine)
-        files.append(
-            PlannedFile(
-                path=name,
-                edits=len(mine),
-                before=hashlib.sha256(data[name]).hexdigest(),
-                after=hashlib.sha256(after).hexdigest(),
-            )
-        )
+        files.append(planned_file(name, len(mine), data[name], after))
     mark = {"legacy": True}
     told = (action for action in families.actions if action.point not in held)
     return own.model_copy(

@@ -298,13 +298,18 @@ def _reached(change: Change, *, kept: bool) -> Reached:
 
 def _files(sources: Sources, draft: Draft) -> tuple[PlannedFile, ...]:
     return tuple(
-        PlannedFile(
-            path=name,
-            edits=len(draft.edits[name].edits),
-            before=hashlib.sha256(sources.data[name]).hexdigest(),
-            after=hashlib.sha256(data).hexdigest(),
-        )
+        planned_file(name, len(draft.edits[name].edits), sources.data[name], data)
         for name, data in sorted(draft.after.items())
+    )
+
+
+def planned_file(path: str, edits: int, before: bytes, after: bytes) -> PlannedFile:
+    """A header with the digests of what it holds and is to hold."""
+    return PlannedFile(
+        path=path,
+        edits=edits,
+        before=hashlib.sha256(before).hexdigest(),
+        after=hashlib.sha256(after).hexdigest(),
     )
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from policygen.bindings.load import bound
+from policygen.bindings.load import Bound, bound
 from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding
+from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Cub
 from policygen.model.marks import Marked
 from policygen.model.reach import CallOnly, Unreachable
@@ -44,6 +44,24 @@ class Sightings:
     by_benchmark: dict[int, str] = field(default_factory=dict)
     by_call: dict[int, str] = field(default_factory=dict)
 
+    def note(self, number: int, point: Workload, arch: str) -> None:
+        """A workload selects an entry; the first one is its example."""
+        bench = isinstance(point.call, BenchmarkBinding)
+        by = self.by_benchmark if bench else self.by_call
+        by.setdefault(number, seen_on(point, arch))
+
+
+def seen_on(point: Workload, arch: str) -> str:
+    """A workload and an architecture in words."""
+    return f"{describe(point)} on {arch}"
+
+
+def tried_points(algorithm: Bound, site: Site, version: str) -> tuple[Workload, ...]:
+    """What is tried at a site: the workloads of benchmarks, and of further calls."""
+    calls = [*algorithm.benchmarks, *algorithm.calls]
+    mine = (call for call in calls if call.site == site.name)
+    return tuple(point for call in mine for point in workloads(call, version))
+
 
 def tried_sites(cub: Cub, headers: Sequence[TuningHeader]) -> tuple[Asked, ...]:
     """Every site whose families the tree has, on the archs whose policies read them."""
@@ -54,15 +72,9 @@ def tried_sites(cub: Cub, headers: Sequence[TuningHeader]) -> tuple[Asked, ...]:
             families = bound_families(algorithm, site, headers)
             if site.dialect != "specializations" or not families:
                 continue
-            calls = [*algorithm.benchmarks, *algorithm.calls]
-            points = [
-                point
-                for call in calls
-                if call.site == site.name
-                for point in workloads(call, cub.version)
-            ]
+            points = tried_points(algorithm, site, cub.version)
             archs = _reading(chains.get(site.scope), families)
-            found.append(Asked(site, tuple(points), archs, families, values=False))
+            found.append(Asked(site, points, archs, families, values=False))
     return tuple(found)
 
 
@@ -130,17 +142,11 @@ def _note(
     seen: Seen,
 ) -> None:
     found = shown(place.families, point, row, copy)
-    text = f"{describe(point)} on {arch}"
     if found.entry is not None:
-        by = (
-            sightings.by_benchmark
-            if isinstance(point.call, BenchmarkBinding)
-            else sightings.by_call
-        )
-        by.setdefault(found.entry, text)
+        sightings.note(found.entry, point, arch)
     for family, key in found.keys.items():
         if family in read:
-            seen.note(family, key, found.entry, text)
+            seen.note(family, key, found.entry, seen_on(point, arch))
 
 
 def describe(point: Workload) -> str:

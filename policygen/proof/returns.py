@@ -5,15 +5,22 @@ from dataclasses import replace
 
 from policygen.bindings.load import bound
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding
 from policygen.model.branches import steps
 from policygen.model.cub import Cub
 from policygen.model.marks import Marked
 from policygen.model.reach import CallOnly, Unreachable
 from policygen.model.tuning import TuningHeader
 from policygen.proof.compile import Progress
-from policygen.proof.probe import Answered, Asked, Tree, ask, returned, workloads
-from policygen.proof.reach import Reached, Sightings, describe, order, reach, tried_sites, unasked
+from policygen.proof.probe import Answered, Asked, Tree, ask, returned
+from policygen.proof.reach import (
+    Reached,
+    Sightings,
+    order,
+    reach,
+    tried_points,
+    tried_sites,
+    unasked,
+)
 from policygen.proof.toolchain import Toolchain
 
 REASON = (
@@ -27,12 +34,10 @@ def tried_selectors(cub: Cub, headers: Sequence[TuningHeader]) -> tuple[Asked, .
     known = {header.name: header for header in headers if header.selectors}
     found = []
     for algorithm in bound(cub.version):
-        calls = [*algorithm.benchmarks, *algorithm.calls]
         for site in algorithm.sites:
             if site.dialect != "selectors" or site.header not in known:
                 continue
-            mine = (call for call in calls if call.site == site.name)
-            points = tuple(point for call in mine for point in workloads(call, cub.version))
+            points = tried_points(algorithm, site, cub.version)
             archs = tuple(sorted(steps(known[site.header].selectors), key=arch_number))
             found.append(Asked(site, points, archs, values=False, branches=True))
     return tuple(found)
@@ -93,9 +98,7 @@ def _seen(tried: Sequence[Asked], told: Answered, copy: Marked) -> Sightings:
                 row = told.of(point, arch, marked=True)
                 number = returned((), point, row, copy).entry if row else None
                 if number is not None:
-                    bench = isinstance(point.call, BenchmarkBinding)
-                    by = found.by_benchmark if bench else found.by_call
-                    by.setdefault(number, f"{describe(point)} on {arch}")
+                    found.note(number, point, arch)
     return found
 
 
