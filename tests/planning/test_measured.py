@@ -208,6 +208,7 @@ def test_a_rejected_workload_tells_its_variant_in_plain_names():
         "variant": LABEL,
         "scores": (1.2, 1.0, 1.1, 1.3),
         "databases": ("made-up.db",),
+        "legacy": False,
     }
 
 
