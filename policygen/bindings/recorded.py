@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from policygen.bindings.load import axis_type, axis_values, bound, is_constant
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
+from policygen.model.workload import axis_name
 
 # v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1
 _VERSION = re.compile(r"v?(\d+\.\d+(?:\.\d+)?)")
@@ -28,7 +29,7 @@ def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
     version = version_of(cccl)
     benchmark = benchmark_of(name, version)
     older = {old: axis for axis, old in benchmark.renamed.items()}
-    plain = {axis.partition("{")[0]: value for axis, value in workload.items()}
+    plain = {axis_name(axis): value for axis, value in workload.items()}
     values = {older.get(axis, axis): value for axis, value in plain.items()}
     if unknown := sorted(values.keys() - benchmark.axes.keys()):
         raise InputError(

@@ -11,6 +11,7 @@ from policygen.emit.decide import Case, ChooseTogether, Part, decide, told
 from policygen.emit.selectors import Served, all_served, served
 from policygen.errors import InputError
 from policygen.model.emit import EmitAction
+from policygen.model.plan import Action
 from policygen.model.policies import Policies, Question
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import Point, in_words
@@ -83,7 +84,7 @@ class Emitter:
     def emit(self, scored: Sequence[ScoredWorkload]) -> list[Tuned]:
         """The selectors for all that was measured."""
         found, refused = measurements(scored, self.version, self.arch, force=self.force)
-        self.refused.extend(_action(one, action.reason) for one, action in refused)
+        self.refused.extend(_rejected(action) for _, action in refused)
         by_name: dict[str, list[tuple[Served, Measurement]]] = {}
         for measurement in found:
             try:
@@ -141,14 +142,6 @@ def _sized(one: Served) -> Iterator[str]:
     return (unit.of for unit in units_of(one.benchmark.name) if unit.of in known)
 
 
-def _action(scored: ScoredWorkload, reason: str) -> EmitAction:
-    return EmitAction(
-        gpu=scored.gpu,
-        ctk=scored.ctk,
-        cccl=scored.cccl,
-        databases=scored.databases,
-        benchmark=scored.algorithm,
-        workload={axis.partition("{")[0]: value for axis, value in scored.workload.items()},
-        decision="reject",
-        reason=reason,
-    )
+def _rejected(action: Action) -> EmitAction:
+    """What no plan could use, either."""
+    return EmitAction.model_validate(action.model_dump(include=set(EmitAction.model_fields)))

@@ -11,6 +11,11 @@ def point_of(benchmark: str, workload: Mapping[str, str]) -> Point:
     return benchmark, tuple(workload.items())
 
 
+def axis_name(axis: str) -> str:
+    """`T{ct}`, an axis in a database, as `T`."""
+    return axis.partition("{")[0]
+
+
 def axes(workload: Mapping[str, str]) -> list[str]:
     """`T=I8`, `OffsetT=I32`."""
     return [f"{axis}={value}" for axis, value in workload.items()]

@@ -11,7 +11,7 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Action, Target
 from policygen.model.results import Choice, RejectedVariant, ScoredVariant, ScoredWorkload
 from policygen.model.tuning import Value
-from policygen.model.workload import Point, in_words, point_of
+from policygen.model.workload import Point, axis_name, in_words, point_of
 
 Refused = tuple[ScoredWorkload, Action]
 """A workload that cannot be planned with, and what becomes of it."""
@@ -103,7 +103,7 @@ def others(measurement: Measurement, written: str) -> tuple[RejectedVariant, ...
 
 def rejected(scored: ScoredWorkload, reason: str) -> Action:
     """A workload that the tree does not have, in the database's words."""
-    workload = {axis.partition("{")[0]: value for axis, value in scored.workload.items()}
+    workload = {axis_name(axis): value for axis, value in scored.workload.items()}
     label = scored.choice.variant if scored.choice else None
     variant = next((v for v in scored.variants if v.variant == label), None)
     return _rejected(scored, workload, reason, variant, None, None)

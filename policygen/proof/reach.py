@@ -1,7 +1,8 @@
 """Finds entries that no workload can select, by looking which marks ever show in a policy."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from policygen.bindings.load import Bound, bound
 from policygen.errors import PolicygenError
@@ -14,7 +15,7 @@ from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.model.workload import axes, in_words
 from policygen.proof.causes import Seen, explain
 from policygen.proof.compile import Progress
-from policygen.proof.probe import Asked, Tree, ask, shown, workloads
+from policygen.proof.probe import Answered, Asked, Tree, ask, shown, workloads
 from policygen.proof.resolve import used_families
 from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
@@ -49,6 +50,55 @@ class Sightings:
         bench = isinstance(point.call, BenchmarkBinding)
         by = self.by_benchmark if bench else self.by_call
         by.setdefault(number, seen_on(point, arch))
+
+
+@dataclass(slots=True)
+class Tally:
+    """Entries that are selected by benchmarks, by other calls alone, or never."""
+
+    entries: int = 0
+    unreachable: list[Unreachable] = field(default_factory=list)
+    call_only: list[CallOnly] = field(default_factory=list)
+    unknown: dict[str, int] = field(default_factory=dict)
+
+    def count(
+        self,
+        number: int,
+        family: Family,
+        entry: Entry,
+        seen: Sightings,
+        never: Callable[[], Unreachable] | None,
+    ) -> None:
+        """One entry; `never` says why nothing selects it, where every workload was answered."""
+        self.entries += 1
+        if number in seen.by_benchmark:
+            return
+        if number in seen.by_call:
+            self.call_only.append(CallOnly.of(family, entry, example=seen.by_call[number]))
+        elif never:
+            self.unreachable.append(never())
+        else:
+            self.unknown[family.header] = self.unknown.get(family.header, 0) + 1
+
+    def reached(
+        self, tried: Sequence[Asked], told: Answered, unasked: Iterable[str] = ()
+    ) -> Reached:
+        """All that was counted, by header and line."""
+        return Reached(
+            workloads=sum(len(place.points) for place in tried),
+            entries=self.entries,
+            unreachable=tuple(sorted(self.unreachable, key=order)),
+            call_only=tuple(sorted(self.call_only, key=order)),
+            unknown=self.unknown,
+            archs=tuple(sorted({a for place in tried for a in place.archs}, key=arch_number)),
+            errors=told.errors,
+            unasked=tuple(unasked),
+        )
+
+
+def all_told(place: Asked, told: Answered) -> bool:
+    """Whether every workload of a site was answered on every architecture."""
+    return all(told.of(p, arch, marked=True) for p in place.points for arch in place.archs)
 
 
 def seen_on(point: Workload, arch: str) -> str:
@@ -93,14 +143,8 @@ def reach(
         toolchain,
         progress=progress,
     )
-    unreachable: list[Unreachable] = []
-    call_only: list[CallOnly] = []
-    unknown: dict[str, int] = {}
-    entries = 0
+    tally = Tally()
     for place in tried:
-        complete = all(
-            told.of(point, arch, marked=True) for point in place.points for arch in place.archs
-        )
         copy = marked[place.site.header]
         lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
         sightings, seen = Sightings(), Seen({}, {}, lines)
@@ -110,25 +154,11 @@ def reach(
             for arch in place.archs:
                 if row := told.of(point, arch, marked=True):
                     _note(place, point, arch, row, copy, read[arch], sightings, seen)
+        complete = all_told(place, told)
         for number, family, entry in _of(place, copy):
-            entries += 1
-            if number in sightings.by_benchmark:
-                continue
-            if number in sightings.by_call:
-                call_only.append(CallOnly.of(family, entry, example=sightings.by_call[number]))
-            elif complete:
-                unreachable.append(explain(copy.header, family, entry, number, seen))
-            else:
-                unknown[family.header] = unknown.get(family.header, 0) + 1
-    return Reached(
-        workloads=sum(len(place.points) for place in tried),
-        entries=entries,
-        unreachable=tuple(sorted(unreachable, key=order)),
-        call_only=tuple(sorted(call_only, key=order)),
-        unknown=unknown,
-        archs=tuple(sorted({a for place in tried for a in place.archs}, key=arch_number)),
-        errors=told.errors,
-    )
+            why = partial(explain, copy.header, family, entry, number, seen) if complete else None
+            tally.count(number, family, entry, sightings, why)
+    return tally.reached(tried, told)
 
 
 def _note(

@@ -2,19 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from policygen.bindings.load import bound
 from policygen.model.arch import arch_number
 from policygen.model.branches import steps
 from policygen.model.cub import Cub
 from policygen.model.marks import Marked
-from policygen.model.reach import CallOnly, Unreachable
-from policygen.model.tuning import TuningHeader
+from policygen.model.reach import Unreachable
+from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.proof.compile import Progress
 from policygen.proof.probe import Answered, Asked, Tree, ask, returned
 from policygen.proof.reach import (
     Reached,
     Sightings,
+    Tally,
+    all_told,
     order,
     reach,
     tried_points,
@@ -53,15 +56,12 @@ def reach_returns(
 ) -> Reached:
     """Asks for every workload which return decides it, and tells those that never do."""
     told = ask(tried, Tree(cub.version, cub.include_folders, marked), toolchain, progress=progress)
-    unreachable: list[Unreachable] = []
-    call_only: list[CallOnly] = []
-    unknown: dict[str, int] = {}
+    tally = Tally()
     aside: dict[str, None] = {}
-    entries = 0
     for name in dict.fromkeys(place.site.header for place in tried):
         copy, mine = marked[name], [place for place in tried if place.site.header == name]
         seen = _seen(mine, told, copy)
-        complete = all(told.of(p, a, marked=True) for t in mine for p in t.points for a in t.archs)
+        complete = all(all_told(place, told) for place in mine)
         names = {copy.entries[n][0].name for n in (*seen.by_benchmark, *seen.by_call)}
         for number, (family, entry) in enumerate(copy.entries):
             if not entry.specific:
@@ -69,25 +69,13 @@ def reach_returns(
             if complete and family.name not in names:
                 aside[f"{family.namespace}::{family.name}"] = None
                 continue
-            entries += 1
-            if number in seen.by_benchmark:
-                continue
-            if number in seen.by_call:
-                call_only.append(CallOnly.of(family, entry, example=seen.by_call[number]))
-            elif complete:
-                unreachable.append(Unreachable.of(family, entry, cause="condition", reason=REASON))
-            else:
-                unknown[name] = unknown.get(name, 0) + 1
-    return Reached(
-        workloads=sum(len(place.points) for place in tried),
-        entries=entries,
-        unreachable=tuple(unreachable),
-        call_only=tuple(call_only),
-        unknown=unknown,
-        unasked=tuple(aside),
-        archs=tuple(sorted({a for place in tried for a in place.archs}, key=arch_number)),
-        errors=told.errors,
-    )
+            why = partial(_unseen, family, entry) if complete else None
+            tally.count(number, family, entry, seen, why)
+    return tally.reached(tried, told, unasked=aside)
+
+
+def _unseen(family: Family, entry: Entry) -> Unreachable:
+    return Unreachable.of(family, entry, cause="condition", reason=REASON)
 
 
 def _seen(tried: Sequence[Asked], told: Answered, copy: Marked) -> Sightings:

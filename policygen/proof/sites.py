@@ -9,6 +9,7 @@ from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
 from policygen.model.tuning import Family, TuningHeader
+from policygen.model.workload import axis_name
 from policygen.proof.probe import workloads
 from policygen.proof.unit import BoundFamily, Workload
 
@@ -147,7 +148,7 @@ def matches(point: Workload, axes: Mapping[str, frozenset[str]]) -> bool:
     assert isinstance(point.call, BenchmarkBinding)
     names = {**{name: name for name in point.values}, **_older(point.call)}
     return all(
-        point.values.get(names.get(axis.partition("{")[0], axis), None) in wanted
+        point.values.get(names.get(axis_name(axis), axis), None) in wanted
         for axis, wanted in axes.items()
     )
 
@@ -170,12 +171,12 @@ def nothing_bound(
         asked += sorted(header_names)
     named = [b for b in benchmarks if pattern.match(b.name)]
     known = sorted({axis for b in named for axis in b.axes})
-    unknown = sorted({axis.partition("{")[0] for axis in axes} - set(known))
+    unknown = sorted({axis_name(axis) for axis in axes} - set(known))
     rows = [f"Benchmarks: {', '.join(b.name for b in named or benchmarks)}"]
     if named:
         rows.append(f"their axes: {', '.join(known)}")
     for axis in axes:
-        name = axis.partition("{")[0]
+        name = axis_name(axis)
         values = {v for b in named if name in b.axes for v in axis_values(b, name, version)}
         if values:
             rows.append(f"{name} is one of {', '.join(sorted(values))}")

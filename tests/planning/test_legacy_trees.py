@@ -16,10 +16,18 @@ pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 BENCHMARKS = {"cub.bench.histogram.even", "cub.bench.partition.three_way", "cub.bench.reduce.sum"}
 
 
-@pytest.mark.parametrize(("version", "written"), [("3.5.0", 16), ("3.6.0", 16)])
-def test_returns_and_families_are_written_with_the_same_values(version, written):
+@pytest.mark.parametrize(
+    ("version", "arch", "reach", "written"),
+    # No release has anything for sm120: returns and families are made for it.
+    [
+        ("3.5.0", "sm100", "later", 16),
+        ("3.6.0", "sm100", "later", 16),
+        ("3.6.0", "sm120", "only", 30),
+    ],
+)
+def test_returns_and_families_are_written_with_the_same_values(version, arch, reach, written):
     wanted = [one for one in winners(version) if one.algorithm in BENCHMARKS]
-    given = {"arch": "sm100", "force": True, "reach": "later", "legacy": "update"}
+    given = {"arch": arch, "force": True, "reach": reach, "legacy": "update"}
     own = Planned(root(version), wanted, together=same_for_all, **given)
     work = Work(own.plan, own.tree, own.data, own.compiler)
     plan = with_families(work, own.planner, wanted, quiet=True)

@@ -5,12 +5,9 @@ out here, by comparing it with the arguments of the entries.
 """
 
 import re
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -19,9 +16,6 @@ from hypothesis import strategies as st
 from policygen import tree as trees
 from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
-from policygen.edit.apply import apply
-from policygen.edit.change import Change
-from policygen.edit.undo import undo
 from policygen.model.facts import Lead, Told
 from policygen.model.labels import label_parts
 from policygen.model.plan import Options
@@ -30,8 +24,8 @@ from policygen.planning.places import Sources
 from policygen.planning.plan import Planner, changed_headers
 from policygen.results.together import Together
 from policygen.source.scan import read_changed
-from tests.planning.wanted import GPUS, benchmark, label, points, scored
-from tests.probing import TUNINGS, header, root
+from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, points, scored
+from tests.probing import header, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
@@ -42,7 +36,6 @@ SITES = {
     "tuning_select_if.cuh": ("select.flagged", "partition.if"),
 }
 ARCHS = ("sm90", "sm100")
-WHEN = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 # What the compiler prints → what headers write.
 TYPES = {"__int128": "__int128_t", "unsigned __int128": "__uint128_t"}
 
@@ -261,7 +254,7 @@ def test_a_plan_is_exact_reversible_and_done_once(recorded, situation):
     now = read_changed(attempt.path, after)
     check_entries(attempt, plan, now, after)
     check_values(attempt, plan, now)
-    check_undo(attempt, after)
+    assert_taken_back({name: data}, {name: after})
     written = {
         (a.benchmark, tuple(a.workload.items())): a.after
         for a in plan.actions
@@ -303,15 +296,3 @@ def check_values(attempt, plan, now):
         entry = lead(families[action.target.family], told.leads[action.target.family].args)
         assert holds(entry, members), (action, entry)
         assert entry.variant == action.variant
-
-
-def check_undo(attempt, after):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder).resolve() / TUNINGS / attempt.name
-        path.parent.mkdir(parents=True)
-        path.write_bytes(attempt.data)
-        store, tree = Path(folder) / "policygen.db", Path(folder).resolve()
-        apply([Change(path, attempt.data, after)], store, tree, "sm90", "{}", WHEN)
-        assert path.read_bytes() == after
-        undo(store, tree, 1, WHEN)
-        assert path.read_bytes() == attempt.data

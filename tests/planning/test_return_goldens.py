@@ -11,8 +11,8 @@ import pytest
 
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.test_goldens import GOLDENS, results, shown
-from tests.planning.wanted import Planned
-from tests.probing import root
+from tests.planning.wanted import Planned, assert_taken_back
+from tests.probing import changed_tree, root
 
 CASES = [("3.6.0", "sm90", "only"), ("3.5.0", "sm100", "later")]
 DELAY = "ns_500.dcid_1.l2w_700"
@@ -60,16 +60,14 @@ def first_and_last(wanted):
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize(("version", "arch", "reach"), CASES)
-def test_returns_are_written_as_reviewed(version, arch, reach):
-    planned = Planned(
-        root(version),
-        first_and_last(winners(version)),
-        together=same_for_all,
-        arch=arch,
-        force=True,
-        reach=reach,
-    )
+def test_returns_are_written_as_reviewed_once_and_taken_back(tmp_path, version, arch, reach):
+    wanted = first_and_last(winners(version))
+    given = {"together": same_for_all, "arch": arch, "force": True, "reach": reach}
+    planned = Planned(root(version), wanted, **given)
     assert_golden(planned, f"returns_{version}_{arch}")
+    assert_taken_back(planned.data, planned.after)
+    again = Planned(changed_tree(tmp_path, version, planned.after), wanted, **given)
+    assert again.plan.edits == ()
 
 
 @pytest.mark.trees

@@ -1,13 +1,18 @@
 """Results as databases would give them, made up: which variant is chosen for which workload."""
 
 import random
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen import tree
 from policygen.bindings.load import bound
 from policygen.cli.asking import read_tree
 from policygen.cli.planning import compiler_for
+from policygen.edit.apply import apply
+from policygen.edit.change import Change
+from policygen.edit.undo import undo
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Options, Plan
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
@@ -19,6 +24,7 @@ from policygen.proof.oracle import Compiler
 from policygen.proof.probe import workloads
 from policygen.results.together import Together
 from policygen.source.files import read_bytes
+from tests.probing import TUNINGS
 
 GPUS = {"sm90": "H200 (6144, 132, eccon)", "sm100": "B200 (8192, 148, eccon)"}
 
@@ -88,6 +94,21 @@ def points(of: BenchmarkBinding, version: str) -> list[dict[str, str]]:
 def no_common_variant(cases: Sequence[Case]) -> Together:
     """Nothing that was measured for one was measured for another."""
     return Together((), f"no variant was measured for all {len(cases)}")
+
+
+def assert_taken_back(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """Headers that are written in one apply are, byte for byte, what they were after one undo."""
+    when = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder).resolve()
+        changes = [Change(tree / TUNINGS / name, before[name], after[name]) for name in after]
+        changes[0].path.parent.mkdir(parents=True)
+        for change in changes:
+            change.path.write_bytes(change.before)
+        apply(changes, tree / "policygen.db", tree, "sm90", "{}", when)
+        assert [change.path.read_bytes() for change in changes] == [c.after for c in changes]
+        undo(tree / "policygen.db", tree, 1, when)
+        assert [change.path.read_bytes() for change in changes] == [c.before for c in changes]
 
 
 class Planned:

@@ -7,6 +7,7 @@ from pathlib import Path
 from policygen.errors import InputError, SourceError
 from policygen.model.base import Problem
 from policygen.model.bench import Benchmark, BenchmarkList
+from policygen.model.workload import axis_name
 from policygen.source.benchmarks.axes import read_registrations
 from policygen.source.benchmarks.files import SUFFIX, BenchmarkFile, find
 from policygen.source.benchmarks.knowledge import knowledge
@@ -51,14 +52,12 @@ def narrowing(files: Sequence[BenchmarkFile]) -> dict[str, frozenset[str]]:
     for file in files:
         try:
             whole = plain.read(file)
-            axes = [name.partition("{")[0] for name in whole.ct_axes] if whole else []
+            axes = [axis_name(name) for name in whole.ct_axes] if whole else []
             macros = {axis: f"TUNE_{axis}" for axis in axes}
             one = _Reader(macros.values()).read(file)
         except SourceError:
             continue
-        left = (
-            {name.partition("{")[0]: values for name, values in one.ct_axes.items()} if one else {}
-        )
+        left = {axis_name(name): values for name, values in one.ct_axes.items()} if one else {}
         found[file.name] = frozenset(a for a, m in macros.items() if left.get(a) == (m,))
     return found
 
