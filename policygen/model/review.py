@@ -12,7 +12,7 @@ from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
 from policygen.model.results import PointRatio, RejectedVariant, RunKey, ScoredVariant
 from policygen.model.sass import VerifySass
-from policygen.model.tuning import Value
+from policygen.model.tuning import EntryKind, Value
 from policygen.model.workload import Point, in_words, point_of
 
 EntryChange = Literal["added", "changed", "removed"]
@@ -49,10 +49,11 @@ class ReviewedEntry(Record):
     """Where it stands; one that was removed: where it stood."""
     arch: Arch
     """Of its family."""
+    kind: EntryKind
     before: dict[str, Value] | None
     after: dict[str, Value] | None
     inherits: tuple[str | None, str | None] = (None, None)
-    """What it takes all else from, before and after."""
+    """What it takes all else from, before and after; of a return, what it computes."""
     variant: str | None = None
     """As its comment has it."""
     scores: tuple[float, ...] | None = None

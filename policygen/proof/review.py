@@ -54,7 +54,7 @@ def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> li
         if key not in old or _said(old[key][1]) != _said(entry)
     ]
     gone = [Touched(family, entry, None) for key, (family, entry) in old.items() if key not in new]
-    return found + gone
+    return [one for one in found + gone if not _gives_up(one)]
 
 
 def reviewed(
@@ -86,6 +86,7 @@ def _reviewed(one: Touched, rows: Sequence[Differing], known: Found) -> Reviewed
         change="removed" if one.after is None else "changed" if one.before else "added",
         place=place,
         arch=one.family.arch,
+        kind=entry.kind,
         before=one.before.values if one.before else None,
         after=one.after.values if one.after else None,
         inherits=(
@@ -119,6 +120,13 @@ def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Famil
                     # A function may return under the same conditions several times.
                     yield (*key, seen[key]), (family, entry)
                     seen[key] += 1
+
+
+def _gives_up(one: Touched) -> bool:
+    """Whether it is the end of a function that found nothing: `return {};`."""
+    return not one.in_family and not any(
+        said for entry in (one.before, one.after) if entry for said in _said(entry).values()
+    )
 
 
 def _said(entry: Entry) -> Mapping[str, object]:

@@ -22,6 +22,8 @@ from policygen.report.side_by_side import coloured, side_by_side
 COMMENT = 65_536
 """Characters that a comment of a pull request holds."""
 _EMPTY = re.compile(r"\n{3,}")
+UNTOUCHED = "No workload gets other values by it: those that it decides keep theirs."
+COMPUTED = "No workload gets other values by it alone: it computes them from other returns."
 NOISE = 0.005
 """Less than this from 1 is neither a win nor a loss."""
 
@@ -237,7 +239,8 @@ def _entry(one: ReviewedEntry) -> dict[str, Any]:
             {"name": name, "before": _spelled(before, name), "after": _spelled(after, name)}
             for name in {**before, **after}
         ],
-        "inherits": one.inherits if any(one.inherits) else None,
+        "takes": _takes(one),
+        "untouched": COMPUTED if one.kind == "branch" and any(one.inherits) else UNTOUCHED,
         "variant": one.variant,
         "scores": [f"{score:.3f}" for score in one.scores or ()],
         "reached": _reached(one.reached),
@@ -248,6 +251,15 @@ def _entry(one: ReviewedEntry) -> dict[str, Any]:
             *([f"never selected: {one.unreachable.reason}"] if one.unreachable else []),
         ],
     }
+
+
+def _takes(one: ReviewedEntry) -> tuple[str, tuple[str, ...]] | None:
+    """What it says besides values: the entry that it inherits from, or what it computes."""
+    if not any(one.inherits):
+        return None
+    if one.kind == "branch":
+        return "returns", tuple(dict.fromkeys(text for text in one.inherits if text))
+    return "inherits", tuple(dict.fromkeys(text or "nothing" for text in one.inherits))
 
 
 def _spelled(values: Mapping[str, Value], name: str) -> str:

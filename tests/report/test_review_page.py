@@ -1,5 +1,7 @@
 """The page of a review in a browser, from a document that is made up."""
 
+import re
+
 import pytest
 
 from policygen.model.cub import Cub
@@ -60,6 +62,7 @@ def entry(**fields):
         "change": "changed",
         "place": EntryPlace(**PLACE, args=(HOSTILE, LONG), line=7),
         "arch": "sm90",
+        "kind": "explicit",
         "before": {"items": 24, "threads": 128},
         "after": {"items": 20, "threads": 128, "load": HOSTILE},
         "variant": "ipt_20",
@@ -235,3 +238,17 @@ def test_a_review_of_nothing_is_short():
     assert "database" not in text
     page = render(review(diffs=(), archs=()), "html")
     assert 'id="filters"' not in page
+
+
+def test_what_a_return_computes_is_not_inherited():
+    place = EntryPlace(**PLACE, args=("cc >= 9",), line=7)
+    given = {"place": place, "change": "added", "before": None, "after": {}, "reached": ()}
+    computed = entry(**given, kind="branch", inherits=(None, "{rp, rp}"), evidence=())
+    inherited = entry(**given, inherits=(None, "base"), evidence=())
+    for form in ("md", "html"):
+        text = render(review(computed, inherited), form)
+        plain = re.sub(r"<[^>]*>", "", text).replace("\\", "")
+        assert "returns {rp, rp}" in plain
+        assert "by it alone: it computes them from other returns." in plain
+        assert "inherits nothing → base" in plain
+        assert plain.count("those that it decides keep theirs") == 1

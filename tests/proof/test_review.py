@@ -1,0 +1,84 @@
+"""Which entries of a change a reviewer is told, on text; tests of the command have real trees."""
+
+from policygen.proof.review import touched
+from policygen.source.header import read_header
+
+HEAD = """
+CUB_NAMESPACE_BEGIN
+struct values
+{
+  int items;
+  int threads;
+};
+namespace detail::blur
+{
+"""
+TAIL = """
+struct policy_selector
+{
+  int key_size;
+  [[nodiscard]] constexpr auto operator()(::cuda::compute_capability cc) const -> values
+  {
+    %s
+    if (key_size == 8)
+    {
+      return values{9, 64};
+    }
+    return values{11, 128};
+  }
+};
+} // namespace detail::blur
+CUB_NAMESPACE_END
+"""
+FUNCTION = """
+_CCCL_HOST_DEVICE_API constexpr auto get_sm90_tuning(int key_size) -> ::cuda::std::optional<values>
+{
+  if (key_size == 4)
+  {
+    return values{%d, 256};
+  }
+  return {};
+}
+"""
+CALL = """
+    if (cc >= ::cuda::compute_capability{9, 0})
+    {
+      if (auto found = get_sm90_tuning(key_size))
+      {
+        return *found;
+      }
+    }
+"""
+
+
+def header(function="", call=""):
+    return read_header("tuning_blur.cuh", f"{HEAD}{function}{TAIL % call}".encode())
+
+
+def named(before, after):
+    return [
+        (one.place.name, one.before is not None, one.after is not None)
+        for one in touched([before], [after])
+    ]
+
+
+def test_a_new_function_counts_by_what_it_returns_and_not_by_its_end():
+    old, new = header(), header(FUNCTION % 7, CALL)
+    value = "get_sm90_tuning: key_size == 4"
+    call = "policy_selector::operator(): cc >= ::cuda::compute_capability{9, 0}"
+    asks = f"{call} && auto found = get_sm90_tuning(key_size)"
+    assert named(old, new) == [(value, False, True), (asks, False, True)]
+    assert named(new, old) == [(value, True, False), (asks, True, False)]
+
+
+def test_a_return_with_another_value_is_the_only_one():
+    assert named(header(FUNCTION % 7, CALL), header(FUNCTION % 8, CALL)) == [
+        ("get_sm90_tuning: key_size == 4", True, True)
+    ]
+    assert named(header(FUNCTION % 7, CALL), header(FUNCTION % 7, CALL)) == []
+
+
+def test_an_end_that_returns_something_now_counts():
+    other = (FUNCTION % 7).replace("return {};", "return values{5, 64};")
+    found = named(header(FUNCTION % 7, CALL), header(other, CALL))
+    assert found == [("get_sm90_tuning: otherwise", True, True)]
