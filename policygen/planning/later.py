@@ -14,18 +14,18 @@ from policygen.planning.cases import Spot, by_entry
 from policygen.planning.decide import Write
 from policygen.planning.destination import destination
 from policygen.planning.keys import too_general
+from policygen.planning.measured import in_line
 from policygen.planning.oracle import Oracle
 
 INHERIT = "Let later architectures inherit: --reach later"
 
 
 class NotKeptError(Exception):
-    """Workloads of later architectures that no entry can keep as they are, and why."""
+    """Workloads of later architectures that no entry can keep as they are, and why not each."""
 
-    def __init__(self, changes: Sequence[Change], message: str) -> None:
-        super().__init__(message)
-        self.changes = changes
-        self.error = InputError(message, INHERIT)
+    def __init__(self, told: Sequence[tuple[Change, str]]) -> None:
+        super().__init__(told[0][1])
+        self.reasons = [(change, in_line(InputError(text, INHERIT))) for change, text in told]
 
 
 def keep_later(
@@ -47,17 +47,18 @@ def keep_later(
             benchmark = benchmark_of(change.benchmark, cub.version)
             to = destination(benchmark, cub, headers, other)
             if to.is_new or arch_number(to.family.arch) <= arch_number(arch):
-                raise NotKeptError(
-                    [change],
-                    f"{change.name} on {other} would change, and no family of {other} can keep it",
+                reason = (
+                    f"{change.name} on {other} would change, and no family of {other} can keep it"
                 )
+                raise NotKeptError([(change, reason)])
             places.append(Spot(told[change.point], to))
             spots[id(places[-1])] = change
         for group in by_entry(places):
             try:
                 writes.append(_kept(group, other))
             except InputError as error:
-                raise NotKeptError([spots[id(spot)] for spot in group], error.message) from error
+                reasons = [(spots[id(spot)], error.message) for spot in group]
+                raise NotKeptError(reasons) from error
     return writes
 
 

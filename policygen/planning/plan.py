@@ -209,32 +209,24 @@ class Planner:
     def _check_own(self, later: Sequence[Change]) -> None:
         """Refuses changes for those with returns of their own; the others get what is written."""
         target, version = arch_number(self.options.arch), self.sources.cub.version
-        owners = []
+        owners: list[tuple[Change, str]] = []
         for change in later:
             _, site = site_of(benchmark_of(change.benchmark, version), version, "selectors")
             returned = self.sources.headers[site.header].selectors
             if own(arch_number(change.arch), returned, target):
-                owners.append(change)
+                what = f"{change.name} on {change.arch} falls through to the same return"
+                owners.append((change, what))
         if owners:
-            first = owners[0]
-            raise NotKeptError(
-                owners, f"{first.name} on {first.arch} falls through to the same return"
-            )
+            raise NotKeptError(owners)
 
     def _pinned(self, outcome: Outcome, later: Sequence[Change]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""
         try:
             draft = self._draft(outcome.writes)
         except _NotWritableError as error:
-            raise NotKeptError(later, str(error)) from error
+            raise NotKeptError([(change, str(error)) for change in later]) from error
         if left := _later(self._compare(draft), self.options.arch):
-            change = left[0]
-            pairs = ", ".join(told_changes(change.before, change.after))
-            raise NotKeptError(
-                left,
-                f"{change.name} on {change.arch} would change in spite of the entries that are to"
-                f" keep what later architectures have: {pairs}",
-            )
+            raise NotKeptError([(change, _in_spite(change)) for change in left])
         return draft
 
     def _not_kept(self, outcome: Outcome, error: NotKeptError) -> dict[Point, str]:
@@ -242,14 +234,21 @@ class Planner:
 
         The same workload on the tuned architecture is the cause, else all of its header.
         """
-        points = {change.point for change in error.changes}
-        causes = _points([w for w in outcome.writes if not points.isdisjoint(_points([w]))])
-        if not causes:
-            names = {change.benchmark for change in error.changes}
-            targets = [a.target for a in outcome.actions if a.benchmark in names]
-            headers = {target.header for target in targets if target}
-            causes = _points([w for w in outcome.writes if w.spots[0].header in headers])
-        return dict.fromkeys(causes or _points(outcome.writes), in_line(error.error))
+        told: dict[Point, str] = {}
+        for change, reason in error.reasons:
+            told.setdefault(change.point, reason)
+        causes: dict[Point, str] = {}
+        for write in outcome.writes:
+            points = _points([write])
+            if found := [reason for point, reason in told.items() if point in points]:
+                causes |= {point: told.get(point, found[0]) for point in points}
+        if causes:
+            return causes
+        names = {change.benchmark for change, _ in error.reasons}
+        targets = [a.target for a in outcome.actions if a.benchmark in names]
+        headers = {target.header for target in targets if target}
+        others = _points([w for w in outcome.writes if w.spots[0].header in headers])
+        return dict.fromkeys(others or _points(outcome.writes), error.reasons[0][1])
 
 
 class _NotWritableError(Exception):
@@ -288,6 +287,14 @@ def _in_order(
     placed = [(of_point[action.point], action) for action in actions]
     placed += [(order[id(one)], action) for one, action in refused]
     return [action for _, action in sorted(placed, key=lambda pair: pair[0])]
+
+
+def _in_spite(change: Change) -> str:
+    pairs = ", ".join(told_changes(change.before, change.after))
+    return (
+        f"{change.name} on {change.arch} would change in spite of the entries that are to"
+        f" keep what later architectures have: {pairs}"
+    )
 
 
 def _reached(change: Change, *, kept: bool) -> Reached:

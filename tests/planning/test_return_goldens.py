@@ -9,12 +9,14 @@ from collections import defaultdict
 
 import pytest
 
+from policygen.model.workload import in_words
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.test_goldens import GOLDENS, results, shown
 from tests.planning.wanted import Planned, assert_taken_back
 from tests.probing import changed_tree, root
 
 CASES = [("3.6.0", "sm90", "only"), ("3.5.0", "sm100", "later")]
+SHARED = "ipt_18.tpb_256.ipv_1"
 DELAY = "ns_500.dcid_1.l2w_700"
 FIRST, SECOND = f"trp_1.ld_0.ipt_18.tpb_256.{DELAY}", f"trp_0.ld_1.ipt_16.tpb_384.{DELAY}"
 KEYED = {"I32": f"ipt_14.tpb_512.{DELAY}.trp_1.ld_1", "F32": f"ipt_15.tpb_384.{DELAY}.trp_1.ld_1"}
@@ -87,3 +89,18 @@ def assert_golden(planned, name):
     if os.environ.get("UPDATE_GOLDENS"):
         path.write_text(text)
     assert text == path.read_text()
+
+
+@pytest.mark.trees
+@pytest.mark.nvcc
+def test_each_workload_that_later_architectures_share_is_told_by_its_own_name():
+    found = list(results({"reduce.sum F32 I32": SHARED, "reduce.sum F16 I32": SHARED}, "3.6.0"))
+    planned = Planned(root("3.6.0"), found, arch="sm100", force=True)
+    reasons = {in_words(one.benchmark, one.workload): one.reason for one in planned.plan.actions}
+    assert set(planned.decisions.values()) == {"reject"}
+    assert len(reasons) == 2
+    for name, reason in reasons.items():
+        assert reason.startswith(f"{name} on sm10"), reason
+        assert reason.endswith(
+            "falls through to the same return. Let later architectures inherit: --reach later"
+        )
