@@ -123,8 +123,8 @@ def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Famil
 
 
 def _gives_up(one: Touched) -> bool:
-    """Whether it is the end of a function that found nothing: `return {};`."""
-    return not one.in_family and not any(
+    """Whether it is the end of a function that found nothing: `return {};`, whatever is asked."""
+    return not (one.in_family or one.place.args) and not any(
         said for entry in (one.before, one.after) if entry for said in _said(entry).values()
     )
 

@@ -78,6 +78,12 @@ def test_a_return_with_another_value_is_the_only_one():
     assert named(header(FUNCTION % 7, CALL), header(FUNCTION % 7, CALL)) == []
 
 
+def test_a_condition_that_gives_up_counts():
+    other = (FUNCTION % 7).replace("  if", "  if (key_size == 2) return {};\n  if")
+    found = named(header(FUNCTION % 7, CALL), header(other, CALL))
+    assert ("get_sm90_tuning: key_size == 2", False, True) in found
+
+
 def test_an_end_that_returns_something_now_counts():
     other = (FUNCTION % 7).replace("return {};", "return values{5, 64};")
     found = named(header(FUNCTION % 7, CALL), header(other, CALL))
