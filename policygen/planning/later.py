@@ -10,6 +10,7 @@ from policygen.model.cub import Cub
 from policygen.model.entry_text import Content
 from policygen.model.facts import Change
 from policygen.model.tuning import TuningHeader
+from policygen.model.workload import Point
 from policygen.planning.cases import Spot, by_entry
 from policygen.planning.decide import Write
 from policygen.planning.destination import destination
@@ -21,11 +22,13 @@ INHERIT = "Let later architectures inherit: --reach later"
 
 
 class NotKeptError(Exception):
-    """Workloads of later architectures that no entry can keep as they are, and why not each."""
+    """Workloads that no entry can keep as they are for later architectures, and why not each."""
 
     def __init__(self, told: Sequence[tuple[Change, str]]) -> None:
         super().__init__(told[0][1])
-        self.reasons = [(change, in_line(InputError(text, INHERIT))) for change, text in told]
+        self.reasons: dict[Point, str] = {}
+        for change, text in told:
+            self.reasons.setdefault(change.point, in_line(InputError(text, INHERIT)))
 
 
 def keep_later(

@@ -234,21 +234,20 @@ class Planner:
 
         The same workload on the tuned architecture is the cause, else all of its header.
         """
-        told: dict[Point, str] = {}
-        for change, reason in error.reasons:
-            told.setdefault(change.point, reason)
+        reasons = error.reasons
         causes: dict[Point, str] = {}
         for write in outcome.writes:
             points = _points([write])
-            if found := [reason for point, reason in told.items() if point in points]:
-                causes |= {point: told.get(point, found[0]) for point in points}
+            first = next((reason for point, reason in reasons.items() if point in points), None)
+            if first:
+                causes |= {point: reasons.get(point, first) for point in points}
         if causes:
             return causes
-        names = {change.benchmark for change, _ in error.reasons}
+        names = {name for name, _ in reasons}
         targets = [a.target for a in outcome.actions if a.benchmark in names]
         headers = {target.header for target in targets if target}
         others = _points([w for w in outcome.writes if w.spots[0].header in headers])
-        return dict.fromkeys(others or _points(outcome.writes), error.reasons[0][1])
+        return dict.fromkeys(others or _points(outcome.writes), next(iter(reasons.values())))
 
 
 class _NotWritableError(Exception):

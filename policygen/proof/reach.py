@@ -49,7 +49,8 @@ class Sightings:
         """A workload selects an entry; the first one is its example."""
         bench = isinstance(point.call, BenchmarkBinding)
         by = self.by_benchmark if bench else self.by_call
-        by.setdefault(number, seen_on(point, arch))
+        if number not in by:
+            by[number] = seen_on(point, arch)
 
 
 @dataclass(slots=True)
