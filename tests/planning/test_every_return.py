@@ -24,7 +24,9 @@ REASONS = (
 )
 # At least so many are updated, and so many added.
 WRITTEN = {
+    ("3.5.0", "sm90", "only"): (140, 140),
     ("3.6.0", "sm90", "only"): (140, 190),
+    ("3.6.0", "sm100", "later"): (155, 110),
     ("3.6.0", "sm107", "later"): (90, 100),
     ("3.6.0", "sm120", "only"): (0, 330),
 }
