@@ -35,6 +35,7 @@ MAY_IMPORT = {
 }
 # What every package may use: errors, places, processes, configuration.
 COMMON = {
+    "cache",
     "errors",
     "paths",
     "process",

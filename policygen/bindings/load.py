@@ -1,6 +1,5 @@
 """The files of `schemas/bindings/`, and what of them holds for one version of CUB."""
 
-import hashlib
 import inspect
 from collections.abc import Iterable
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from policygen.cache import digest, keep, kept, written_by
 from policygen.config import find_config, load_toml
 from policygen.errors import InputError
 from policygen.model.bindings import (
@@ -27,7 +27,6 @@ from policygen.model.bindings import (
     numbers,
 )
 from policygen.model.cub import Dialect
-from policygen.paths import cache_folder, write_atomically
 from policygen.resources import folder
 
 if TYPE_CHECKING:
@@ -112,21 +111,14 @@ def _folder() -> Path:
 
 def _load(path: Path, model: type[Loaded]) -> Loaded:
     """A file as a model; reading TOML takes ten times as long as what was read of it before."""
-    key = hashlib.sha256(path.read_bytes() + _schema(model)).hexdigest()[:32]
-    known = cache_folder() / "bindings" / f"{key}.json"
-    try:
-        return model.model_validate_json(known.read_bytes())
-    except (OSError, ValidationError):
-        found = load_toml(path, model)
+    key = digest(written_by(inspect.getmodule(model)), path.read_bytes())
+    if (known := kept("bindings", key)) is not None:
+        with suppress(ValidationError):
+            return model.model_validate_json(known)
+    found = load_toml(path, model)
     with suppress(OSError):  # a cache that cannot be written costs speed, nothing else
-        write_atomically(known, found.model_dump_json(by_alias=True).encode())
+        keep("bindings", key, found.model_dump_json(by_alias=True).encode())
     return found
-
-
-@cache
-def _schema(model: type[BaseModel]) -> bytes:
-    """A change of the model makes what was kept worthless."""
-    return Path(inspect.getfile(model)).read_bytes()
 
 
 def bound(version: str) -> tuple[Bound, ...]:

@@ -117,9 +117,8 @@ class Question:
 def tools_of(toolchain: "Toolchain") -> "Tools":
     """What compiles, and what disassembles beside it."""
     from policygen.proof.sass.build import Tools
-    from policygen.proof.toolchain import find_disassembler
 
-    return Tools(str(toolchain.nvcc), str(find_disassembler(toolchain)), toolchain.version)
+    return Tools.of(toolchain)
 
 
 @contextmanager

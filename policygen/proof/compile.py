@@ -1,6 +1,5 @@
 """Translation units to what their PTX tells, in parallel, each compiled once for what it reads."""
 
-import hashlib
 import os
 import re
 import shlex
@@ -12,18 +11,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
+from policygen.cache import digest
 from policygen.errors import PolicygenError, ProcessError
 from policygen.model.arch import arch_number
-from policygen.paths import cache_failure, cache_folder, write_atomically
+from policygen.paths import cache_failure, cache_folder
 from policygen.process import run
-from policygen.proof import deps
+from policygen.proof.deps import Made, remembered
 from policygen.proof.toolchain import REMEDY, Toolchain
 
 Progress = Callable[[int, int, str], None]
 FLAGS = ("-ptx", "--expt-relaxed-constexpr", "-w")
+UNITS = "units"
+"""Where units are compiled, and stay when they are refused."""
 LINES = 12
-MEMORY = "Is there enough memory?"
 """As much of the compiler's message as is shown."""
+MEMORY = "Is there enough memory?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,13 @@ def compile_all(
     toolchain: Toolchain,
     told: Callable[[str], str],
     *,
+    writer: str,
     progress: Progress | None = None,
 ) -> list[str | PolicygenError]:
     """What each unit's PTX tells, or why there is none; in the order of the units.
 
-    That is what is kept, too: PTX is long, and slow to read.
+    That is what is kept, too: PTX is long, and slow to read. What another `writer` kept is not
+    taken for it.
     """
     results: list[str | PolicygenError] = []
     taken = Lock()
@@ -64,7 +68,7 @@ def compile_all(
             lock = locks.setdefault((unit.identity, unit.arch, unit.includes), Lock())
         with lock:  # the second of two equal units finds what the first one made
             try:
-                return _compile(unit, toolchain, told)
+                return _compile(unit, toolchain, told, writer)
             except PolicygenError as error:
                 return error
 
@@ -79,35 +83,30 @@ def compile_all(
     return results
 
 
-def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str]) -> str:
-    options = [
-        f"-std=c++{unit.std}",
-        *FLAGS,
-        f"-arch=sm_{arch_number(unit.arch)}",
-        *(f"-I{i}" for i in unit.includes),
-    ]
-    key = _key(unit, options, toolchain)
-    folder = cache_folder() / "probe"
-    kept, manifest = folder / f"{key}.told", folder / f"{key}.json"
-    if deps.unchanged(manifest) and (known := _read(kept)) is not None:
-        return known
+def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str], writer: str) -> str:
+    options = [f"-std=c++{unit.std}", *FLAGS, f"-arch=sm_{arch_number(unit.arch)}"]
+    key = digest(toolchain.identity, writer, *options, unit.identity)
+    paths = (*unit.includes, *toolchain.roots)
+    data = remembered("probe", key, paths, lambda: _made(unit, options, toolchain, told, key))
+    return data.decode()
+
+
+def _made(
+    unit: Unit, options: Sequence[str], toolchain: Toolchain, told: Callable[[str], str], key: str
+) -> Made:
+    folder = cache_folder() / UNITS
     # A folder of its own: another process may compile the same unit at the same time.
     with _writable(folder), TemporaryDirectory(dir=folder) as temporary:
         source, made = Path(temporary) / "unit.cu", Path(temporary) / "unit.ptx"
         source.write_text(unit.text())
-        command = [str(toolchain.nvcc), *options]
+        command = [str(toolchain.nvcc), *options, *(f"-I{i}" for i in unit.includes)]
         try:
             outputs = ["--keep", "--keep-dir", temporary, "-o", str(made)]
             run([*command, *outputs, str(source)], install=REMEDY)
         except ProcessError as error:
-            raise compile_failure(error, source, folder / f"{key}.cu", command) from error
-        text = told(made.read_text())
-        # The old list must not vouch for the new text.
-        manifest.unlink(missing_ok=True)
-        write_atomically(kept, _sealed(text.encode()))
-        for preprocessed in Path(temporary).glob("*.ii"):
-            deps.record(manifest, preprocessed)
-        return text
+            raise compile_failure(error, source, folder / f"{key[:32]}.cu", command) from error
+        preprocessed = b"".join(path.read_bytes() for path in Path(temporary).glob("*.ii"))
+        return Made(told(made.read_text()).encode(), preprocessed, source)
 
 
 def compile_failure(
@@ -131,28 +130,6 @@ def _writable(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise cache_failure(error) from error
-
-
-def _key(unit: Unit, options: Sequence[str], toolchain: Toolchain) -> str:
-    digest = hashlib.sha256()
-    for part in (toolchain.version, str(toolchain.nvcc), *options, unit.identity):
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part.encode())
-    return digest.hexdigest()[:32]
-
-
-def _sealed(data: bytes) -> bytes:
-    """With its digest in front: what is damaged is made anew."""
-    return hashlib.sha256(data).digest() + data
-
-
-def _read(path: Path) -> str | None:
-    try:
-        sealed = path.read_bytes()
-    except OSError:
-        return None
-    data = sealed[hashlib.sha256().digest_size :]
-    return data.decode() if _sealed(data) == sealed else None
 
 
 def _shortened(stderr: str) -> str:

@@ -1,37 +1,125 @@
-"""Which files a compile read, and whether they are still the same."""
+"""What was made of a unit, found again by the content of all files that the compiler read."""
 
 import hashlib
 import json
 import os
 import re
-from contextlib import suppress
-from functools import cache
+import stat
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
-from policygen.paths import write_atomically
+from policygen.cache import digest, keep, kept
 
+READS = "reads"
+LISTS = 8
+"""Of files that one unit read: its headers include others in another tree."""
+_TICK = 50_000_000
+"""Nanoseconds."""
 # # 1 "/folder/cub/config.cuh" 1 3
 _MARKER = re.compile(rb'\n# \d+ "((?:[^"\\\n]+|\\.)*)"')
 # \\ and \" stand for themselves, \303 for a byte.
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 
-def record(manifest: Path, preprocessed: Path) -> None:
-    """Keeps which files a preprocessed unit came from: size, time and content of each.
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Include folders as a compiler looks through them: the first that has a file gives it.
+
+    A file is named by its place in them, so that two trees with the same headers are one.
+    """
+
+    paths: tuple[str, ...]
+    seen: dict[str, str | None] = field(default_factory=dict)
+    """Name → content's digest, of what was looked at."""
+
+    def find(self, name: str) -> str | None:
+        """The path of a file."""
+        if name.startswith(os.sep):
+            return name
+        places = (f"{folder}/{name}" for folder in self.paths)
+        return next((path for path in places if os.path.lexists(path)), None)
+
+    def name(self, path: str) -> str:
+        """What a file is called in every tree; one that is found elsewhere keeps its path."""
+        for folder in self.paths:
+            if path.startswith(f"{folder}/"):
+                name = path[len(folder) + 1 :]
+                return name if self.find(name) == path else path
+        return path
+
+    def content(self, name: str) -> str | None:
+        """Names what stands in a file, if there is one."""
+        if name not in self.seen:
+            path = self.find(name)
+            self.seen[name] = None if path is None else file_digest(path)
+        return self.seen[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a compile told, and what the preprocessor left."""
+
+    data: bytes
+    preprocessed: bytes
+    source: Path
+    """The unit, which is part of the key; it and what lies beside it are not looked at again."""
+
+
+def remembered(
+    kind: str, key: str, paths: Sequence[str], make: Callable[[], Made], folder: Path | None = None
+) -> bytes:
+    """What was made for a key of files with the same content, else what is made of them now."""
+    found = Folders(tuple(paths))
+    lists = _lists(key, folder)
+    for names in lists:
+        name = _entry(key, names, found)
+        if name is not None and (known := kept(kind, name, folder)) is not None:
+            return known
+    made = make()
+    now = Folders(tuple(paths))
+    names = files(made.preprocessed, now, made.source.parent)
+    # A list of nothing was not understood, and vouches for nothing.
+    if names and (name := _entry(key, names, now)) is not None:
+        keep(kind, name, made.data, folder)
+        rest = [one for one in lists if one != names][: LISTS - 1]
+        keep(READS, key, json.dumps([names, *rest]).encode(), folder)
+    return made.data
+
+
+def files(preprocessed: bytes, folders: Folders, own: Path) -> list[str]:
+    """The files that a preprocessed unit came from.
 
     nvcc's `-MD` would list them too, by preprocessing all a second time.
     """
-    names = set(_MARKER.findall(b"\n" + preprocessed.read_bytes()))
-    own = f"{manifest.parent}{os.sep}"
-    files = {}
-    for name in sorted(os.fsdecode(_ESCAPE.sub(_unescaped, name)) for name in names):
-        # The unit itself is part of the key; "<built-in>" is no file.
-        if name.startswith("/") and not name.startswith(own):
-            with suppress(FileNotFoundError):  # a source may say `#line 1 "/no/file"`
-                stat = os.stat(name)  # noqa: PTH116  a thousand paths a unit
-                size, time = stat.st_size, stat.st_mtime_ns
-                files[name] = [size, time, _digest(name, size, time)]
-    write_atomically(manifest, json.dumps(files).encode())
+    markers = set(_MARKER.findall(b"\n" + preprocessed))
+    paths = (os.fsdecode(_ESCAPE.sub(_unescaped, name)) for name in markers)
+    # A source may say `#line 1 "/no/file"`, or "/dev/zero"; "<built-in>" is no file.
+    read = {path for path in paths if path.startswith(os.sep) and file_digest(path)}
+    return sorted(folders.name(path) for path in read if not path.startswith(f"{own}{os.sep}"))
+
+
+def file_digest(path: str) -> str | None:
+    """Names the content of a regular file; a change of it shows in its times or its inode."""
+    try:
+        known = os.stat(path)  # noqa: PTH116  a thousand paths a unit
+        if not stat.S_ISREG(known.st_mode):
+            return None
+        times = known.st_mtime_ns, known.st_ctime_ns
+        # The clock of a file system ticks slowly: what is new may change without a sign of it.
+        settled = time.time_ns() - max(times) > _TICK
+        read = _digest if settled else _digest.__wrapped__
+        return read(path, known.st_dev, known.st_ino, known.st_size, times)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=1 << 16)
+def _digest(path: str, _device: int, _inode: int, _size: int, _times: tuple[int, int]) -> str:
+    """Most units read the same headers."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
@@ -39,24 +127,19 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return bytes([int(text, 8)]) if len(text) == 3 else text
 
 
-def unchanged(manifest: Path) -> bool:
-    """Whether every file is as it was; one that was only touched is."""
-    try:
-        files = json.loads(manifest.read_bytes())
-        # A list of nothing was not understood, and vouches for nothing.
-        return bool(files) and all(_same(name, *known) for name, known in files.items())
-    except (OSError, ValueError, TypeError, AttributeError):
-        return False
+def _entry(key: str, names: Iterable[str], folders: Folders) -> str | None:
+    """The name of what was made of these files; none where one is missing."""
+    parts = [key]
+    for name in names:
+        content = folders.content(name)
+        if content is None:
+            return None
+        parts += [name, content]
+    return digest(*parts)
 
 
-def _same(name: str, size: int, mtime: int, digest: str) -> bool:
-    stat = os.stat(name)  # noqa: PTH116
-    if stat.st_size != size:
-        return False
-    return stat.st_mtime_ns == mtime or _digest(name, size, stat.st_mtime_ns) == digest
-
-
-@cache
-def _digest(name: str, _size: int, _mtime: int) -> str:
-    """Most units read the same headers."""
-    return hashlib.sha256(Path(name).read_bytes()).hexdigest()
+def _lists(key: str, folder: Path | None) -> list[list[str]]:
+    """Which files the unit read so far, the newest list first."""
+    data = kept(READS, key, folder)
+    found: list[list[str]] = [] if data is None else json.loads(data)
+    return found

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import product
 
 from policygen.bindings.load import axis_values, types
+from policygen.cache import written_by
 from policygen.errors import InputError, PolicygenError
 from policygen.model.bindings import Call, DelayConstructor, Site
 from policygen.model.marks import Marked
@@ -125,7 +126,8 @@ def ask(
     lots = _batches(asked, toolchain)
     while lots:
         units = [_unit(batch, tree, std) for batch in lots]
-        results = compile_all(units, toolchain, answers.pack, progress=progress)
+        writer = written_by(answers)
+        results = compile_all(units, toolchain, answers.pack, writer=writer, progress=progress)
         again: list[Batch] = []
         for batch, result in zip(lots, results, strict=True):
             if isinstance(result, str):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from policygen.cache import digest
 from policygen.errors import MissingToolError
 from policygen.model.arch import arch_number
 from policygen.process import run
@@ -30,6 +31,17 @@ class Toolchain:
 
     def __str__(self) -> str:
         return f"nvcc {self.version} ({self.nvcc})"
+
+    @property
+    def identity(self) -> str:
+        """Names what it makes: the same for the same compiler at another place."""
+        return f"{self.version} {program(self.nvcc)}"
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folder of the toolkit, by which its headers are told from others."""
+        root = self.nvcc.parent.parent
+        return tuple(dict.fromkeys((str(root), str(root.resolve()))))
 
     @property
     def newest(self) -> str:
@@ -70,6 +82,16 @@ def _candidates(environment: Mapping[str, str]) -> Iterable[Path]:
     if found := shutil.which("nvcc", path=environment.get("PATH")):
         yield Path(found)
     yield INSTALLED
+
+
+@cache
+def program(path: Path) -> str:
+    """Names a program: by its size and its beginning, as one of megabytes takes long to read."""
+    try:
+        with path.open("rb") as file:
+            return digest(str(path.stat().st_size), file.read(1 << 16))
+    except OSError:
+        return str(path)
 
 
 @cache

@@ -1,14 +1,17 @@
 """What was read of a header, kept under the content that it was read from."""
 
 import hashlib
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from policygen import resources
+from policygen.cache import digest, keep, kept
 from policygen.model.tuning import TuningHeader
-from policygen.paths import cache_folder, write_atomically
+
+KIND = "scan"
 
 
 @cache
@@ -22,28 +25,19 @@ def _fingerprint() -> bytes:
 
 def key(name: str, *contents: bytes) -> str:
     """Names what a header reads as: its bytes, those that it includes, and the readers'."""
-    digest = hashlib.sha256(_fingerprint())
-    for part in (name.encode(), *contents):
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.hexdigest()
+    return digest(_fingerprint(), name, *contents)
 
 
 def load(name: str) -> TuningHeader | None:
     """A header that was read before; a damaged file counts as none."""
+    data = kept(KIND, name)
     try:
-        return TuningHeader.model_validate_json(_path(name).read_bytes())
-    except (OSError, ValidationError):
+        return None if data is None else TuningHeader.model_validate_json(data)
+    except ValidationError:  # of another Pydantic
         return None
 
 
 def store(name: str, header: TuningHeader) -> None:
     """Keeps a header; a folder that cannot be written costs speed, nothing else."""
-    try:
-        write_atomically(_path(name), header.model_dump_json().encode())
-    except OSError:
-        return
-
-
-def _path(name: str) -> Path:
-    return cache_folder() / "scan" / f"{name}.json"
+    with suppress(OSError):
+        keep(KIND, name, header.model_dump_json().encode())

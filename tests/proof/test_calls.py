@@ -13,7 +13,7 @@ from policygen.proof.probe import workloads
 from policygen.proof.sass.build import Tools
 from policygen.proof.sass.calls import Wanted, calls
 from policygen.proof.sass.compiler import Compiler, workers
-from policygen.proof.toolchain import find_disassembler, find_toolchain
+from policygen.proof.toolchain import find_toolchain
 from policygen.proof.unit import Section, context
 from policygen.tree import open_tree
 from tests.toolchain import compile_to_ptx
@@ -136,7 +136,7 @@ def test_every_benchmark_compiles_to_machine_code(version, tmp_path):
         for i, (name, (point, called)) in enumerate(sorted(last.items()))
     ]
     toolchain = find_toolchain()
-    tools = Tools(str(toolchain.nvcc), str(find_disassembler(toolchain)), toolchain.version)
+    tools = Tools.of(toolchain)
     with workers(None) as pool:
         compiler = Compiler(tools, tmp_path, pool)
         made = compiler.kernels(wanted, compiler.contents(wanted), listed=False)

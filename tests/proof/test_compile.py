@@ -1,5 +1,4 @@
 # ruff: noqa: E501  a row of a table is one line
-import json
 import os
 import shutil
 import subprocess
@@ -10,7 +9,6 @@ import pytest
 
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.proof import compile as compiling
-from policygen.proof import deps
 from policygen.proof.compile import Progress, RefusedError, Unit, compile_all
 from policygen.proof.toolchain import REMEDY, Toolchain, find_toolchain
 
@@ -22,7 +20,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache in a folder whose name needs quoting."""
     folder = tmp_path / "a cache: here"
     monkeypatch.setenv("POLICYGEN_CACHE", str(folder))
-    return folder / "probe"
+    return folder
+
+
+def kinds(cache: Path) -> dict[str, int]:
+    """How many entries of a kind are kept."""
+    return {folder.name: len(list(folder.iterdir())) for folder in cache.iterdir()}
 
 
 @pytest.fixture
@@ -45,97 +48,11 @@ def ask(
     units: list[Unit], toolchain: Toolchain, progress: Progress | None = None
 ) -> list[str | PolicygenError]:
     """All of the PTX."""
-    return compile_all(units, toolchain, str, progress=progress)
+    return compile_all(units, toolchain, str, writer="test", progress=progress)
 
 
 def forbidden(*_: object, **__: object) -> str:
     raise AssertionError("nvcc is started")
-
-
-# The list of files that a compile read.
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """A cache's folder and one with headers."""
-    made = tmp_path / "cache", tmp_path / "a folder: $x"
-    for folder in made:
-        folder.mkdir()
-    return made
-
-
-def preprocessed(cache: Path, *paths: Path) -> Path:
-    """A unit as the preprocessor leaves it."""
-    escaped = [str(path).replace("\\", "\\\\").replace('"', '\\"') for path in paths]
-    file = cache / "unit.ii"
-    markers = "".join(f'# {i} "{path}" 1\nint x;\n' for i, path in enumerate(escaped))
-    file.write_text(
-        f'# 0 "<built-in>"\n{markers}# 1 "{escaped[0]}" 2\n# 3 "relative.h"\n# 1 "/no/such/file"\n'
-    )
-    return file
-
-
-def test_a_list_holds_until_a_file_changes(folders: tuple[Path, Path]) -> None:
-    cache, headers = folders
-    one, two = headers / "one.cuh", headers / 'two "th\\ree".cuh'
-    for path in (one, two, cache / "unit.cu"):
-        path.write_text("x")
-    manifest = cache / "unit.json"
-    deps.record(manifest, preprocessed(cache, cache / "unit.cu", one, two))
-    assert set(json.loads(manifest.read_text())) == {str(one), str(two)}
-    assert deps.unchanged(manifest)
-    os.utime(two, ns=(1, 1))
-    assert deps.unchanged(manifest), "a file that was only touched"
-    two.write_text("y")
-    assert not deps.unchanged(manifest), "another content of the same size"
-    two.write_text("xx")
-    assert not deps.unchanged(manifest), "another size"
-    two.write_text("x")
-    assert deps.unchanged(manifest)
-    one.unlink()
-    assert not deps.unchanged(manifest), "a file that is gone"
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        b"",
-        b"{",
-        b"[]",
-        b"3",
-        b"{}",
-        b'{"/absent": [1, 2, "x"]}',
-        b'{"/": 3}',
-        b'{"/": [1]}',
-        b"\xff",
-    ],
-)
-def test_a_list_that_cannot_be_read_vouches_for_nothing(
-    folders: tuple[Path, Path], data: bytes | None
-) -> None:
-    manifest = folders[0] / "unit.json"
-    if data is not None:
-        manifest.write_bytes(data)
-    assert not deps.unchanged(manifest)
-
-
-def test_a_list_of_nothing_vouches_for_nothing(folders: tuple[Path, Path]) -> None:
-    """A compiler that writes its list in another way must not make everything look the same."""
-    cache, _ = folders
-    (cache / "unit.ii").write_text("another format\n")
-    deps.record(cache / "unit.json", cache / "unit.ii")
-    assert not deps.unchanged(cache / "unit.json")
-
-
-def test_a_name_beyond_ascii_is_read_as_the_preprocessor_writes_it(folders) -> None:
-    cache, headers = folders
-    path = headers / "größe.cuh"
-    path.write_text("x")
-    octal = "".join(chr(b) if b < 128 else f"\\{b:03o}" for b in str(path).encode())
-    (cache / "unit.ii").write_text(f'# 1 "{octal}" 1\n')
-    deps.record(cache / "unit.json", cache / "unit.ii")
-    assert set(json.loads((cache / "unit.json").read_text())) == {str(path)}
 
 
 # A compiler.
@@ -150,7 +67,7 @@ def test_a_unit_is_compiled_once(
     assert isinstance(first, str)
     assert ".target sm_90" in first
     assert "answer = 42;" in first
-    assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".told"]
+    assert kinds(cache) == {"probe": 1, "reads": 1, "units": 0}
     os.utime(include / "answer.cuh")
     monkeypatch.setattr(compiling, "run", forbidden)
     same = Unit("another name", TEXT, forbidden, (str(include),), "sm90")
@@ -160,11 +77,38 @@ def test_a_unit_is_compiled_once(
 @pytest.mark.nvcc
 def test_another_content_of_a_header_is_compiled_again(cache: Path, include: Path) -> None:
     toolchain = find_toolchain()
-    for number in (42, 43, 42):
+    for number, kept in ((42, 1), (43, 2), (42, 2)):
         (include / "answer.cuh").write_text(f"#define ANSWER {number}\n")
         (text,) = ask([unit(include)], toolchain)
         assert f"answer = {number};" in str(text)
-        assert len(list(cache.iterdir())) == 2
+        assert kinds(cache) == {"probe": kept, "reads": 1, "units": 0}
+
+
+@pytest.mark.nvcc
+def test_the_same_headers_at_another_place_are_the_same_unit(
+    cache: Path, include: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolchain = find_toolchain()
+    first = ask([unit(include)], toolchain)
+    copied = shutil.copytree(include, tmp_path / "elsewhere")
+    monkeypatch.setattr(compiling, "run", forbidden)
+    assert ask([unit(copied)], toolchain) == first
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert ask([unit(empty, copied)], toolchain) == first
+
+
+@pytest.mark.nvcc
+def test_a_header_that_shadows_another_is_noticed(
+    cache: Path, include: Path, tmp_path: Path
+) -> None:
+    toolchain = find_toolchain()
+    first = tmp_path / "first"
+    first.mkdir()
+    ask([unit(first, include)], toolchain)
+    (first / "answer.cuh").write_text("#define ANSWER 43\n")
+    (text,) = ask([unit(first, include)], toolchain)
+    assert "answer = 43;" in str(text)
 
 
 @pytest.mark.nvcc
@@ -175,7 +119,7 @@ def test_units_come_in_order_each_for_its_architecture(cache: Path, include: Pat
     targets = [text.partition(".target sm_")[2].split()[0] for text in map(str, texts)]
     assert targets == ["90", "75", "120", "90"]
     assert told == [(1, 4, "sm90"), (2, 4, "sm75"), (3, 4, "sm120"), (4, 4, "sm90")]
-    assert len(list(cache.iterdir())) == 6, "two equal units are one"
+    assert kinds(cache) == {"probe": 3, "reads": 3, "units": 0}, "two equal units are one"
 
 
 @pytest.mark.nvcc
@@ -193,7 +137,7 @@ def test_two_processes_may_compile_the_same_at_once(cache: Path, include: Path) 
         thread.join()
     assert len(set(map(str, found))) == 1
     assert "answer = 42;" in str(found[0])
-    assert len(list(cache.iterdir())) == 2
+    assert kinds(cache) == {"probe": 1, "reads": 1, "units": 0}
 
 
 BROKEN = "template <class T> struct broken { static constexpr int value = T::nothing; };\n"
@@ -279,7 +223,6 @@ def test_the_command(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "other",
     [
         pytest.param((unit(Path("/a"), text="// another"), FAKE), id="another text"),
-        pytest.param((unit(Path("/b")), FAKE), id="another include folder"),
         pytest.param((unit(Path("/a"), arch="sm75"), FAKE), id="another architecture"),
         pytest.param((unit(Path("/a")), Toolchain(FAKE.nvcc, "13.2.52", ())), id="another release"),
         pytest.param(
@@ -297,7 +240,7 @@ def test_what_is_different_is_compiled(
     assert len(commands) == 2
 
 
-@pytest.mark.parametrize("suffix", [".told", ".json"])
+@pytest.mark.parametrize("kind", ["probe", "reads"])
 @pytest.mark.parametrize(
     "damage",
     [
@@ -305,37 +248,29 @@ def test_what_is_different_is_compiled(
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(b"\xff{"),
         lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(path.read_bytes().replace(b"made", b"fake")[1:]),
     ],
 )
 def test_a_damaged_cache_is_made_anew(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, damage
+    cache: Path, monkeypatch: pytest.MonkeyPatch, kind: str, damage
 ) -> None:
     commands: list[list[str]] = []
     fake(monkeypatch, commands.append)
     ask([unit()], FAKE)
-    (path,) = cache.glob(f"*{suffix}")
+    (path,) = (cache / kind).iterdir()
     damage(path)
     assert ask([unit()], FAKE) == ["// made"]
     assert len(commands) == 2
 
 
-def test_an_old_list_does_not_vouch_for_a_new_text(
+def test_what_another_writer_kept_is_not_taken(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A header is changed, the compile stops halfway, and the header is changed back."""
-    fake(monkeypatch, quiet)
-    ask([unit()], FAKE)
-    (manifest,) = cache.glob("*.json")
-    before = manifest.read_bytes()
-    manifest.write_bytes(before.replace(b'"', b'"/absent', 1))
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(deps, "record", stop)
-    with pytest.raises(KeyboardInterrupt):
-        ask([unit()], FAKE)
-    assert not manifest.exists()
+    commands: list[list[str]] = []
+    fake(monkeypatch, commands.append)
+    for writer in ("one", "two", "one"):
+        compile_all([unit()], FAKE, str, writer=writer)
+    assert len(commands) == 2
 
 
 LONG = "\n".join(["note: of no use", "x.cuh(1): error: one", *(f"line {i}" for i in range(20))])
@@ -382,7 +317,7 @@ def test_a_cache_that_cannot_be_written_is_named(
     (error,) = ask([unit()], FAKE)
     assert isinstance(error, InputError)
     assert str(error) == (
-        f"cannot write {tmp_path}/file/probe: Not a directory\n"
+        f"cannot write {tmp_path}/file/units: Not a directory\n"
         "  Set POLICYGEN_CACHE to a folder that can be written."
     )
 
@@ -394,7 +329,7 @@ def test_a_full_disk_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> No
     fake(monkeypatch, fill)
     (error,) = ask([unit()], FAKE)
     assert str(error) == (
-        f"cannot write {cache.parent}: No space left on device\n"
+        f"cannot write {cache}: No space left on device\n"
         "  Set POLICYGEN_CACHE to a folder that can be written."
     )
 

@@ -11,20 +11,23 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from policygen.cache import digest, keep, kept, written_by
 from policygen.errors import InputError, PolicygenError, ProcessError
 from policygen.model.arch import arch_number
 from policygen.model.sass import Kernel
-from policygen.paths import cache_failure, write_atomically
+from policygen.paths import cache_failure
 from policygen.process import run
-from policygen.proof import deps
-from policygen.proof.compile import compile_failure
+from policygen.proof.compile import UNITS, compile_failure
+from policygen.proof.deps import Made, remembered
+from policygen.proof.sass import cubin as cubin_reader
+from policygen.proof.sass import listing as listings
 from policygen.proof.sass.cubin import read_cubin
 from policygen.proof.sass.listing import read_listing, read_usage
-from policygen.proof.toolchain import REMEDY
+from policygen.proof.toolchain import REMEDY, Toolchain, find_disassembler, program
 
 # As in a release: without asserts, which hold the numbers of their lines.
 FLAGS = ("-std=c++17", "-w", "-DNDEBUG")
-Made = TypeVar("Made")
+Answer = TypeVar("Answer")
 _KERNELS = TypeAdapter(tuple[Kernel, ...])
 
 
@@ -35,6 +38,18 @@ class Tools:
     nvcc: str
     cuobjdump: str
     version: str
+    identity: str
+    """Names what they make: the same for the same tools at another place."""
+    roots: tuple[str, ...]
+    """The folder of the toolkit, by which its headers are told from others."""
+
+    @classmethod
+    def of(cls, toolchain: Toolchain) -> "Tools":
+        """Those of a toolchain."""
+        disassembler = find_disassembler(toolchain)
+        identity = f"{toolchain.identity} {program(disassembler)}"
+        nvcc = str(toolchain.nvcc)
+        return cls(nvcc, str(disassembler), toolchain.version, identity, toolchain.roots)
 
     def __str__(self) -> str:
         return f"nvcc {self.version}"
@@ -51,13 +66,18 @@ class Headers:
     """Options that the unit needs beside those of all."""
 
     @property
+    def flags(self) -> list[str]:
+        """Options of the compiler that do not name a place."""
+        return [*FLAGS, *self.language, f"-arch=sm_{arch_number(self.arch)}"]
+
+    @property
     def options(self) -> list[str]:
         """Of the compiler."""
         # What `__FILE__` says must not depend on where a tree stands.
         places = [f"-fmacro-prefix-map={folder}/=" for folder in self.includes]
         unplaced = [option for place in places for option in ("-Xcompiler", place)]
         folders = [f"-I{folder}" for folder in self.includes]
-        return [*FLAGS, *self.language, f"-arch=sm_{arch_number(self.arch)}", *unplaced, *folders]
+        return [*self.flags, *unplaced, *folders]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +95,7 @@ def preprocess(headers: Headers, tools: Tools, cache: Path) -> str | PolicygenEr
 
     Where lines stand, and which files they come from, does not matter.
     """
-    return _attempt(lambda: _preprocessed(headers, tools, cache / "sass"))
+    return _attempt(lambda: _preprocessed(headers, tools, cache))
 
 
 def build(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
@@ -83,15 +103,15 @@ def build(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | Policygen
 
     To disassemble takes a fifth of the time that it takes to compile, and most kernels are equal.
     """
-    return _attempt(lambda: _built(job, tools, cache / "sass"))
+    return _attempt(lambda: _built(job, tools, cache))
 
 
 def disassemble(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
     """The kernels of a unit with their instructions."""
-    return _attempt(lambda: _disassembled(job, tools, cache / "sass"))
+    return _attempt(lambda: _disassembled(job, tools, cache))
 
 
-def _attempt(make: Callable[[], Made]) -> Made | PolicygenError:
+def _attempt(make: Callable[[], Answer]) -> Answer | PolicygenError:
     """What is made, or why it is not: one failure must not end the others."""
     try:
         return make()
@@ -101,29 +121,31 @@ def _attempt(make: Callable[[], Made]) -> Made | PolicygenError:
         return cache_failure(error)
 
 
-def _preprocessed(headers: Headers, tools: Tools, folder: Path) -> str:
-    key = _digest(headers.text, *headers.options, tools.version)
-    known, manifest = folder / f"{key}.name", folder / f"{key}.files"
-    if deps.unchanged(manifest) and (name := _name(known)):
-        return name
-    with _file(headers.text.encode(), folder) as source:
+def _preprocessed(headers: Headers, tools: Tools, cache: Path) -> str:
+    key = digest(headers.text, *headers.flags, tools.identity)
+    paths = (*headers.includes, *tools.roots)
+    return remembered(
+        "preprocessed", key, paths, lambda: _named(headers, tools, cache, key), cache
+    ).decode()
+
+
+def _named(headers: Headers, tools: Tools, cache: Path, key: str) -> Made:
+    with _file(headers.text.encode(), cache) as source:
         made = source.with_suffix(".ii")
-        _compile([tools.nvcc, "-E", *headers.options], source, made, folder / f"{key}.cu")
-        name = hashlib.sha256(_without_places(made.read_bytes())).hexdigest()
-        # The old list must not vouch for the new name.
-        manifest.unlink(missing_ok=True)
-        write_atomically(known, name.encode())
-        deps.record(manifest, made)
-    return name
+        command = [tools.nvcc, "-E", *headers.options]
+        _compile(command, source, made, _refused(cache, key))
+        text = made.read_bytes()
+        name = hashlib.sha256(_without_places(text)).hexdigest()
+        return Made(name.encode(), text, source)
 
 
-def _built(job: Job, tools: Tools, folder: Path) -> tuple[Kernel, ...]:
-    path = folder / f"{_key(job, tools)}.kernels"
-    if known := _known(path):
+def _built(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...]:
+    key = digest(_key(job, tools), written_by(cubin_reader, listings))
+    if known := _known("kernels", key, cache):
         return known
-    cubin = _cubin(job, tools, folder)
+    cubin = _cubin(job, tools, cache)
     found = read_cubin(cubin, "the cubin")
-    with _file(cubin, folder) as place:
+    with _file(cubin, cache) as place:
         listing = run([tools.cuobjdump, "-res-usage", str(place)], install=REMEDY)
     usage = read_usage(listing)
     if found.keys() != usage.keys():
@@ -133,48 +155,53 @@ def _built(job: Job, tools: Tools, folder: Path) -> tuple[Kernel, ...]:
         Kernel(name=n, code=(one.digest,), resources=usage[n], max_threads=one.max_threads)
         for n, one in sorted(found.items())
     )
-    _keep(path, _KERNELS.dump_json(kernels))
+    keep("kernels", key, _KERNELS.dump_json(kernels), cache)
     return kernels
 
 
-def _disassembled(job: Job, tools: Tools, folder: Path) -> tuple[Kernel, ...]:
-    path = folder / f"{_key(job, tools)}.sass"
-    if known := _known(path):
+def _disassembled(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...]:
+    key = digest(_key(job, tools), written_by(cubin_reader, listings))
+    if known := _known("sass", key, cache):
         return known
-    cubin = _cubin(job, tools, folder)
-    with _file(cubin, folder) as place:
+    cubin = _cubin(job, tools, cache)
+    with _file(cubin, cache) as place:
         listing = run([tools.cuobjdump, "-sass", "-res-usage", str(place)], install=REMEDY)
     bounds = {name: one.max_threads for name, one in read_cubin(cubin, "the cubin").items()}
     kernels = tuple(
         kernel.model_copy(update={"max_threads": bounds.get(kernel.name)})
         for kernel in read_listing(listing, "cuobjdump's listing")
     )
-    _keep(path, _KERNELS.dump_json(kernels))
+    keep("sass", key, _KERNELS.dump_json(kernels), cache)
     return kernels
 
 
-def _cubin(job: Job, tools: Tools, folder: Path) -> bytes:
+def _cubin(job: Job, tools: Tools, cache: Path) -> bytes:
     key = _key(job, tools)
-    path = folder / f"{key}.cubin"
-    if (known := _kept(path)) is not None:
+    if (known := kept("cubin", key, cache)) is not None:
         return known
-    with _file(job.text.encode(), folder) as source:
+    with _file(job.text.encode(), cache) as source:
         made = source.with_suffix(".cubin")
-        _compile([tools.nvcc, "-cubin", *job.headers.options], source, made, folder / f"{key}.cu")
+        command = [tools.nvcc, "-cubin", *job.headers.options]
+        _compile(command, source, made, _refused(cache, key))
         cubin = made.read_bytes()
-    _keep(path, cubin)
+    keep("cubin", key, cubin, cache)
     return cubin
 
 
 def _key(job: Job, tools: Tools) -> str:
     # The options name folders; what lies in them is the content's.
-    flags = (*FLAGS, *job.headers.language)
-    return _digest(job.text, *flags, job.headers.arch, job.content, tools.version)
+    return digest(job.text, *job.headers.flags, job.content, tools.identity)
+
+
+def _refused(cache: Path, key: str) -> Path:
+    """Where a unit stays that does not compile."""
+    return cache / UNITS / f"{key[:32]}.cu"
 
 
 @contextmanager
-def _file(data: bytes, folder: Path) -> Iterator[Path]:
+def _file(data: bytes, cache: Path) -> Iterator[Path]:
     """A unit in a folder of its own; what a stopped compiler leaves behind goes with it."""
+    folder = cache / UNITS
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder) as temporary:
         path = Path(temporary) / "unit.cu"
@@ -196,39 +223,9 @@ def _without_places(text: bytes) -> bytes:
     return b"\n".join(line for line in lines if line and not line.startswith(b"# "))
 
 
-def _name(path: Path) -> str | None:
-    try:
-        text = path.read_text()
-    except (OSError, ValueError):
-        return None
-    return text if len(text) == hashlib.sha256().digest_size * 2 else None
-
-
-def _keep(path: Path, data: bytes) -> None:
-    """Writes what the cache holds, with what tells later that it is whole."""
-    write_atomically(path, hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
-
-
-def _kept(path: Path) -> bytes | None:
-    """What the cache holds; a file that is not as it was written is as good as none."""
-    try:
-        digest, _, data = path.read_bytes().partition(b"\n")
-    except OSError:
-        return None
-    return data if hashlib.sha256(data).hexdigest().encode() == digest else None
-
-
-def _known(path: Path) -> tuple[Kernel, ...] | None:
-    data = _kept(path)
+def _known(kind: str, key: str, cache: Path) -> tuple[Kernel, ...] | None:
+    data = kept(kind, key, cache)
     try:
         return None if data is None else _KERNELS.validate_json(data)
     except ValidationError:  # of another policygen
         return None
-
-
-def _digest(*parts: str) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part.encode())
-    return digest.hexdigest()[:32]

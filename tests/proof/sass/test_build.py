@@ -1,4 +1,3 @@
-import hashlib
 import pickle
 import shlex
 from dataclasses import replace
@@ -6,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from policygen.cache import keep
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.proof.compile import RefusedError
 from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
-from policygen.proof.toolchain import find_disassembler, find_toolchain
+from policygen.proof.toolchain import find_toolchain
 from tests.proof.sass.dumps import FOLDER, SUM_INT
 
 pytestmark = pytest.mark.nvcc
@@ -21,7 +21,7 @@ HEADERS = Headers("#include <some.cuh>\nint used = VALUE;\n", (), "sm90")
 @pytest.fixture(scope="module")
 def tools():
     toolchain = find_toolchain()
-    return Tools(str(toolchain.nvcc), str(find_disassembler(toolchain)), toolchain.version)
+    return Tools.of(toolchain)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_headers_are_preprocessed_once_until_they_change(tools, none, cache, tmp
 def test_a_name_that_is_damaged_is_made_again(tools, cache, tmp_path):
     headers = included(tmp_path / "one", "#define VALUE 1\n")
     name = preprocess(headers, tools, cache)
-    (kept,) = (cache / "sass").glob("*.name")
+    (kept,) = (cache / "preprocessed").iterdir()
     for damage in (b"", name.encode()[:-1], b"\xff" * 64):
         kept.write_bytes(damage)
         assert preprocess(headers, tools, cache) == name
@@ -92,8 +92,8 @@ def test_a_unit_is_compiled_once(tools, none, cache):
     assert {k.name: k.max_threads for k in kernels}[SUM_INT] == 128
     assert build(job(), none, cache) == kernels
     assert isinstance(build(job(content="other"), none, cache), MissingToolError)
-    assert isinstance(build(job(), replace(none, version="14.0"), cache), MissingToolError)
-    assert sorted(p.suffix for p in (cache / "sass").iterdir()) == [".cubin", ".kernels"]
+    assert isinstance(build(job(), replace(none, identity="14.0"), cache), MissingToolError)
+    assert sorted(path.name for path in cache.iterdir()) == ["cubin", "kernels", "units"]
 
 
 def test_a_compiled_unit_is_disassembled_without_compiling_it_again(tools, none, cache):
@@ -118,22 +118,22 @@ def test_a_compiled_unit_is_disassembled_without_compiling_it_again(tools, none,
 )
 def test_a_damaged_cache_costs_a_compile_and_nothing_else(tools, cache, damage):
     kernels = disassemble(job(), tools, cache)
-    for suffix in ("sass", "cubin"):
-        (kept,) = (cache / "sass").glob(f"*.{suffix}")
+    for kind in ("sass", "cubin"):
+        (kept,) = (cache / kind).iterdir()
         kept.write_bytes(damage(kept.read_bytes()))
     assert disassemble(job(), tools, cache) == kernels
     sealed = build(job(), tools, cache)
-    (kept,) = (cache / "sass").glob("*.kernels")
+    (kept,) = (cache / "kernels").iterdir()
     kept.write_bytes(damage(kept.read_bytes()))
     assert build(job(), tools, cache) == sealed
 
 
-@pytest.mark.parametrize(("make", "suffix"), [(build, "kernels"), (disassemble, "sass")])
-def test_no_kernels_are_no_answer_of_the_cache(tools, cache, make, suffix):
+@pytest.mark.parametrize(("make", "kind"), [(build, "kernels"), (disassemble, "sass")])
+def test_no_kernels_are_no_answer_of_the_cache(tools, cache, make, kind):
     kernels = make(job(), tools, cache)
-    (kept,) = (cache / "sass").glob(f"*.{suffix}")
+    (kept,) = (cache / kind).iterdir()
     for text in (b"[]", b'[{"name": "of another policygen"}]'):
-        kept.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+        keep(kind, kept.name, text, cache)
         assert make(job(), tools, cache) == kernels
 
 
@@ -144,7 +144,7 @@ def test_a_unit_that_is_refused_shows_its_command_and_stays(tools, cache):
     command = shlex.split(error.command[0])
     assert command[0] == tools.nvcc
     assert "-cubin" in command
-    assert "not_declared" in (cache / "sass" / command[-1]).read_text()
+    assert "not_declared" in (cache / "units" / command[-1]).read_text()
 
 
 def test_a_compiler_that_dies_says_nothing_of_the_unit(tools, cache, tmp_path):
@@ -153,7 +153,7 @@ def test_a_compiler_that_dies_says_nothing_of_the_unit(tools, cache, tmp_path):
     assert isinstance(error, ProcessError)
     assert not isinstance(error, RefusedError)
     assert "it was killed" in str(error)
-    assert list((cache / "sass").iterdir()) == []
+    assert list((cache / "units").iterdir()) == []
     assert not isinstance(build(job(), tools, cache), PolicygenError)
 
 
@@ -161,7 +161,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tools, cache, tmp_path):
     full = 'echo "fatal error: error writing to unit.ii: No space left on device" >&2; exit 1'
     error = build(job(), replace(tools, nvcc=script(tmp_path / "nvcc", full)), cache)
     assert "No space left on device" in str(error)
-    assert not list((cache / "sass").glob("*.cubin"))
+    assert not (cache / "cubin").exists()
     assert not isinstance(build(job(), tools, cache), PolicygenError)
 
 
@@ -169,7 +169,7 @@ def test_a_disk_that_is_full_when_a_result_is_kept_is_told(tools, cache, monkeyp
     def full(path, data):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("policygen.proof.sass.build.write_atomically", full)
+    monkeypatch.setattr("policygen.cache.write_atomically", full)
     error = build(job(), tools, cache)
     assert isinstance(error, InputError)
     assert "No space left on device" in str(error)
@@ -204,7 +204,7 @@ def test_compilers_leave_their_own_files_with_ours(tools, cache, tmp_path):
     writes = script(tmp_path / "nvcc", f'echo "$TMPDIR" > {folder}; exit 1')
     build(job(), replace(tools, nvcc=writes), cache)
     said = folder.read_text().strip()
-    assert said.startswith(str(cache / "sass"))
+    assert said.startswith(str(cache / "units"))
     assert not Path(said).exists()
 
 

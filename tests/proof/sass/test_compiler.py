@@ -12,7 +12,7 @@ from policygen.proof.sass.calls import Wanted, calls
 from policygen.proof.sass.compiler import Compiler, workers
 from policygen.proof.sass.sides import Sides, compile_sides
 from policygen.proof.sass.verdicts import verdicts
-from policygen.proof.toolchain import find_disassembler, find_toolchain
+from policygen.proof.toolchain import find_toolchain
 from policygen.tree import open_tree
 from tests.probing import root
 
@@ -24,7 +24,7 @@ ONE = {"KeyT": frozenset({"I8", "I16"}), "OffsetT": frozenset({"I32", "I64"})}
 @pytest.fixture(scope="module")
 def tools():
     toolchain = find_toolchain()
-    return Tools(str(toolchain.nvcc), str(find_disassembler(toolchain)), toolchain.version)
+    return Tools.of(toolchain)
 
 
 @pytest.fixture(scope="module")
