@@ -48,19 +48,16 @@ class Recorded(dict):
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    cache_folder = tmp_path_factory.getbasetemp() / "probe-cache"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POLICYGEN_CACHE", str(cache_folder))
-        found = Recorded()
-        for name, benchmarks in SITES.items():
-            tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name], quiet=True)
-            lot = [
-                (of.name, tuple(point.items()))
-                for of in (benchmark(VERSION, short) for short in benchmarks)
-                for point in points(of, VERSION)
-            ]
-            found[name] = tree, {arch: compiler.tell(lot, arch) for arch in ARCHS}
+def recorded():
+    found = Recorded()
+    for name, benchmarks in SITES.items():
+        tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name], quiet=True)
+        lot = [
+            (of.name, tuple(point.items()))
+            for of in (benchmark(VERSION, short) for short in benchmarks)
+            for point in points(of, VERSION)
+        ]
+        found[name] = tree, {arch: compiler.tell(lot, arch) for arch in ARCHS}
     return found
 
 

@@ -26,11 +26,8 @@ NAME = re.compile(r"\w+(<\d+(, \d+)*>)?")
         ("3.6.0", 947),
     ],
 )
-def test_every_workload_has_values_that_are_numbers_or_names(
-    version, workloads, probe_cache, monkeypatch
-):
+def test_every_workload_has_values_that_are_numbers_or_names(version, workloads):
     found = read(root(version))
-    monkeypatch.setenv("POLICYGEN_CACHE", str(probe_cache))
     asked = places(found.cub, found.headers, re.compile(""), {})
     told = resolve(found.cub, asked, {}, ("sm90",), find_toolchain())
     assert (told.errors, told.unresolved) == ((), ())

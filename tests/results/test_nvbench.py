@@ -12,7 +12,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.results.database import open_database
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
 from policygen.results.samples import decode
-from tests.results.real import REAL, needs_real
+from tests.results.measured import MEASURED
 
 GPU = {
     "id": 0,
@@ -327,10 +327,9 @@ def test_labels_must_be_distinct(pair, tmp_path):
         to_database(pair[0], [("ipt_7", pair[1]), ("ipt_7", pair[1])], tmp_path / "out.db")
 
 
-@needs_real
 @pytest.mark.parametrize("key_type", ["I32", "F32"])
 def test_real_runs_give_the_rows_that_cccls_search_stored(tmp_path, key_type):
-    folder = REAL / "A_reduce_sum/nvbench"
+    folder = MEASURED / "A_reduce_sum/nvbench"
     base, variant = (
         folder / f"cub.bench.reduce.sum-T={key_type}_OffsetT=I32-{kind}/result.json"
         for kind in ("base", "variant")
@@ -345,7 +344,7 @@ def test_real_runs_give_the_rows_that_cccls_search_stored(tmp_path, key_type):
         " ORDER BY variant, 8"
     )
     found = []
-    for path in (tmp_path / "out.db", REAL / "A_reduce_sum/cccl_meta_bench.db"):
+    for path in (tmp_path / "out.db", MEASURED / "A_reduce_sum/cccl_meta_bench.db"):
         uri = f"{path.as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             found.append(connection.execute(query, (key_type, label)).fetchall())

@@ -1,0 +1,11 @@
+"""One store for all tests and all workers: what one of them compiled, no other compiles again.
+
+It is found by content, so that it may outlive a run. A test that needs an empty one makes its own.
+"""
+
+import os
+
+from policygen.paths import cache_folder
+
+os.environ["POLICYGEN_CACHE"] = str(cache_folder() / "tests")
+os.environ.pop("CUDA_HOME", None)  # what is compiled with does not depend on the machine
