@@ -33,7 +33,11 @@ AFTER = f"""\
   static constexpr BlockLoadAlgorithm load_algorithm = BLOCK_LOAD_WARP_TRANSPOSE;
   using delay_constructor                            = fixed_delay_constructor_t<404, 710>;
 """
-WRITTEN = replaced(header("3.0.1", HEADER), (BEFORE, AFTER))
+
+
+def written() -> bytes:
+    """The header as it is to be."""
+    return replaced(header("3.0.1", HEADER), (BEFORE, AFTER))
 
 
 def apply(capsys, tree, db, *more):
@@ -60,8 +64,8 @@ def test_a_tuning_is_written_proved_and_told(capsys, tree, three):
     before = snapshot(tree)
     status, out, err = apply(capsys, tree, three)
     assert status == 0
-    assert tuned(tree).read_bytes() == WRITTEN
-    assert snapshot(tree) == before | {HEADER: WRITTEN}
+    assert tuned(tree).read_bytes() == written()
+    assert snapshot(tree) == before | {HEADER: written()}
     assert f"update {THREE} T=I32 OffsetT=I32:\n  {LABEL}\n" in out
     assert f"\n-{BEFORE.splitlines()[0]}\n" in out
     assert f"\n+{AFTER.splitlines()[1]}\n" in out
@@ -80,7 +84,7 @@ def test_what_is_there_already_is_not_written_again(capsys, tree, three):
     assert out.endswith("\nnothing to write\n")
     assert apply(capsys, tree, three, "--check")[0] == 0
     assert apply(capsys, tree, three, "--diff", "-q")[1] == ""
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
     assert tuned(tree).stat().st_ino == number
     assert run(capsys, "undo")[0] == 0
     assert run(capsys, "undo")[0] == 2  # the second apply left nothing to take back
@@ -105,7 +109,7 @@ def test_a_plan_gives_what_its_database_gives(capsys, tree, three):
     status, out, _ = apply_plan(capsys, tree, plan)
     assert status == 0
     assert "proof: 1 workload changed as written" in out
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
 
 
 @pytest.mark.parametrize("repository", [True, False])
@@ -124,7 +128,7 @@ def test_the_diff_is_what_git_applies(capsys, tree, three, workplace, monkeypatc
     assert Path("change.patch").read_text() == diff
     assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
     subprocess.run(["git", "apply", str(workplace / "change.patch")], cwd=top, check=True)
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
     assert not Path("policygen.db").exists()
 
 
@@ -132,7 +136,7 @@ def test_json_is_the_plan(capsys, tree, three):
     status, out, _ = apply(capsys, tree, three, "--json")
     assert status == 0
     jsonschema.validate(json.loads(out), Plan.model_json_schema(mode="serialization"))
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
     assert apply(capsys, tree, three, "--json", "--diff")[0] == 2
 
 
@@ -141,7 +145,7 @@ def test_what_is_not_proved_says_so(capsys, tree, three):
     assert status == 0
     assert "proof:" not in out
     assert "not proved: --no-prove was given\n" in out
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
 
 
 @pytest.mark.parametrize("columns", [80, 160])
@@ -167,7 +171,7 @@ def test_an_uncommitted_change_of_a_written_file_is_named_and_stays(capsys, tree
         f"policygen: warning: tree/{TUNINGS}/{HEADER} has changes that are not committed; they"
         " stay\n"
     )
-    assert tuned(tree).read_bytes() == WRITTEN + b"// mine\n"
+    assert tuned(tree).read_bytes() == written() + b"// mine\n"
 
 
 def test_a_link_stays_a_link(capsys, tree, three, tmp_path):
@@ -179,7 +183,7 @@ def test_a_link_stays_a_link(capsys, tree, three, tmp_path):
     status, _, _ = apply(capsys, tree, three, "-q")
     assert status == 0
     assert tuned(tree).is_symlink()
-    assert elsewhere.read_bytes() == WRITTEN
+    assert elsewhere.read_bytes() == written()
     assert run(capsys, "verify-effect", "-q", "--cub", tree)[0] == 0
     assert run(capsys, "undo", "-q")[0] == 0
     assert tuned(tree).is_symlink()
@@ -194,13 +198,13 @@ def test_a_header_with_carriage_returns_keeps_them(capsys, tree, three):
     status, out, _ = apply(capsys, tree, three)
     assert status == 0
     assert "proof: 1 workload changed as written" in out
-    assert tuned(tree).read_bytes() == WRITTEN.replace(b"\n", b"\r\n")
+    assert tuned(tree).read_bytes() == written().replace(b"\n", b"\r\n")
 
 
 def test_a_header_without_a_last_line_end_gets_none(capsys, tree, three):
     tuned(tree).write_bytes(header("3.0.1", HEADER).rstrip())
     assert apply(capsys, tree, three, "-q")[0] == 0
-    assert tuned(tree).read_bytes() == WRITTEN.rstrip()
+    assert tuned(tree).read_bytes() == written().rstrip()
 
 
 @pytest.mark.parametrize("operation", ["write", "rename"])
@@ -248,7 +252,7 @@ def test_what_cannot_be_read_back_is_put_back(capsys, monkeypatch, tree, three):
 
     def corrupted(path):
         data = read(path)
-        states.append(path == tuned(tree) and data == WRITTEN)
+        states.append(path == tuned(tree) and data == written())
         return data.replace(b"= 10;", b"= 11;") if states[-1] else data
 
     monkeypatch.setattr(source_files, "read_bytes", corrupted)
@@ -382,8 +386,8 @@ def test_a_second_apply_builds_on_the_first(capsys, tree, three, tmp_path):
     other = database(tmp_path / "b.db", {("I64", "I32"): LABEL})
     assert apply(capsys, tree, three, "-q")[0] == 0
     assert apply(capsys, tree, other, "-q")[0] == 0
-    assert tuned(tree).read_bytes() != WRITTEN
+    assert tuned(tree).read_bytes() != written()
     assert run(capsys, "verify-effect", "-q", "--cub", tree)[0] == 0
     assert run(capsys, "undo", "-q", "--cub", tree)[0] == 0
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
     assert run(capsys, "verify-effect", "-q", "--cub", tree)[0] == 0
