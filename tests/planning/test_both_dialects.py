@@ -17,8 +17,9 @@ from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import root
 from tests.results.measured import MEASURED
+from tests.tiers import slow
 
-pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, slow]
 
 # What policies of 3.6.0 alone have: run-length encoding and scan select one of several algorithms
 # there, and are written only where it is the one that 3.2.0 has.
