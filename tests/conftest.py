@@ -7,5 +7,6 @@ import os
 
 from policygen.paths import cache_folder
 
-os.environ["POLICYGEN_CACHE"] = str(cache_folder() / "tests")
+if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has its environment from the first process
+    os.environ["POLICYGEN_CACHE"] = str(cache_folder() / "tests")
 os.environ.pop("CUDA_HOME", None)  # what is compiled with does not depend on the machine
