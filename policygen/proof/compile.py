@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from threading import Lock
 from policygen.errors import PolicygenError, ProcessError
 from policygen.model.arch import arch_number
 from policygen.paths import cache_failure, cache_folder, write_atomically
-from policygen.process import run
+from policygen.process import run, threads
 from policygen.proof import deps
 from policygen.proof.toolchain import REMEDY, Toolchain
 
@@ -68,14 +67,11 @@ def compile_all(
             except PolicygenError as error:
                 return error
 
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
-    try:
+    with threads() as pool:
         for index, (unit, result) in enumerate(zip(units, pool.map(one, units), strict=True)):
             results.append(result)
             if progress:
                 progress(index + 1, len(units), unit.name)
-    finally:
-        pool.shutdown(cancel_futures=True)
     return results
 
 
@@ -98,7 +94,7 @@ def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str]) -> st
         command = [str(toolchain.nvcc), *options]
         try:
             outputs = ["--keep", "--keep-dir", temporary, "-o", str(made)]
-            run([*command, *outputs, str(source)], install=REMEDY)
+            run([*command, *outputs, str(source)], folder=Path(temporary), install=REMEDY)
         except ProcessError as error:
             raise compile_failure(error, source, folder / f"{key}.cu", command) from error
         text = told(made.read_text())
