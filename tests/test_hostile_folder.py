@@ -42,7 +42,12 @@ def command_line(*arguments, **variables):
     script = Path(sys.executable).parent / "policygen"
     environment = {**os.environ, **variables}
     return subprocess.run(
-        [script, *arguments], env=environment, capture_output=True, text=True, timeout=60
+        [script, *arguments],
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 

@@ -76,7 +76,7 @@ def _checkout(cwd: Path) -> Cub | None:
 def _fetched(cwd: Path) -> Cub | None:
     folder = store.headers_folder(cwd)
     version = store.current(folder)
-    return open_root(folder / version, "cub_headers") if version else None
+    return store.open_fetched(folder, version) if version else None
 
 
 def _installed(_cwd: Path) -> Cub | None:

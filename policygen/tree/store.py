@@ -12,6 +12,7 @@ from policygen.tree.files import absolute, failure, is_file, is_folder, listing,
 from policygen.tree.layout import is_root, open_root
 from policygen.tree.manifest import NAME, shipped
 from policygen.tree.version import version_key
+from policygen.tree.whole import Difference, difference
 
 FOLDER = "cub_headers"
 CURRENT = ".current"
@@ -50,11 +51,18 @@ def fetched_root(folder: Path, version: str) -> Path | None:
 def open_fetched(folder: Path, version: str, found: str = "cub_headers") -> Cub:
     """The tree of an unpacked version; one that is not there is an error with the way to it."""
     if root := fetched_root(folder, version):
-        return open_root(root, found)
+        changed = differs(folder, version) is not None
+        return open_root(root, found).model_copy(update={"changed": changed})
     shipped().wheel(version)
     raise InputError(
         f"CUB {version} is not in {folder}", f"obtain it: policygen headers fetch {version}"
     )
+
+
+def differs(folder: Path, version: str) -> Difference | None:
+    """How an unpacked version differs from its wheel, where one is known."""
+    wheel = shipped().find_wheel(version)
+    return difference(folder / version, wheel) if wheel else None
 
 
 def current(folder: Path) -> str | None:
