@@ -6,10 +6,12 @@ import hashlib
 import stat
 import zlib
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from policygen.errors import InputError
+from policygen.tree.files import read
 
 MOST_MEMBERS = 20_000
 MOST_BYTES = 256 << 20
@@ -23,7 +25,7 @@ _SPACE = 1 << 12
 def read_files(archive: Path, include: str) -> Iterator[tuple[str, bytes]]:
     """The files below a folder of a wheel, each with the content that its `RECORD` tells."""
     try:
-        with ZipFile(archive) as file:
+        with ZipFile(BytesIO(read(archive))) as file:
             members = _checked(archive, file.infolist())
             digests = _record(archive, file, members)
             for name in (*members, *digests.keys() - members.keys()):

@@ -1,14 +1,13 @@
 """The folder of fetched trees: where it is, what it holds, which tree is the current one."""
 
-import os
 from pathlib import Path
 
 import policygen
 from policygen import resources
 from policygen.errors import InputError
 from policygen.model.cub import Cub
-from policygen.paths import cache_folder, write_atomically
-from policygen.tree.files import absolute, failure, is_file, is_folder, listing, read, seems_file
+from policygen.paths import cache_folder, chosen_folder, write_atomically
+from policygen.tree.files import failure, is_file, is_folder, listing, read, seems_file
 from policygen.tree.layout import is_root, open_root
 from policygen.tree.manifest import NAME, shipped
 from policygen.tree.version import version_key
@@ -20,8 +19,8 @@ CURRENT = ".current"
 
 def headers_folder(cwd: Path) -> Path:
     """`$POLICYGEN_CUB_HEADERS`, that of a checkout of policygen, else the user's cache."""
-    if chosen := os.environ.get("POLICYGEN_CUB_HEADERS"):
-        return absolute(chosen, cwd)
+    if chosen := chosen_folder("POLICYGEN_CUB_HEADERS", cwd):
+        return chosen
     for place in (cwd, *cwd.parents):
         if seems_file(place / FOLDER / NAME):
             return place / FOLDER
