@@ -358,6 +358,14 @@ def test_a_git_that_does_not_answer_is_ended(tree, monkeypatch):
     assert str(raised.value).startswith(f"{tree.parent}: git does not have commit {commit_id}")
 
 
+def test_a_git_that_died_is_told(tree):
+    name = run(tree, "rev-parse", "honest")
+    with Objects(Repository(tree.parent)) as objects:
+        objects._git.kill()
+        with pytest.raises(InputError, match=f"git does not have commit {name}, or not whole"):
+            objects.files(name, ["."])
+
+
 def test_a_repository_of_another_user_is_not_asked(tree, monkeypatch):
     """Anybody can make one in `/tmp`; in a container, tree and repository are both another's."""
     owner = os.stat

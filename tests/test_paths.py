@@ -58,7 +58,7 @@ def nameless(*_):
     raise RuntimeError("Could not determine home directory.")
 
 
-@pytest.mark.parametrize("home", [nameless, lambda: Path(), lambda: Path("home/me")])
+@pytest.mark.parametrize("home", [nameless, Path, lambda: Path("home/me")])
 def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys, tmp_path, home):
     for name in ("POLICYGEN_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)

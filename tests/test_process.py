@@ -131,6 +131,22 @@ def test_an_interrupt_ends_a_program_that_does_not_want_to_end(tmp_path, number)
     assert soon(lambda: all(map(gone, started)))
 
 
+def test_a_program_ends_when_what_waits_for_it_fails(tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    pid = tmp_path / "pid"
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1.5)
+        with pytest.raises(KeyboardInterrupt):
+            run([sys.executable, "-c", DEAF, str(pid)], install="")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert gone(wait_for(pid))
+
+
 def test_threads_that_fail_leave_nothing(tmp_path):
     pid = tmp_path / "pid"
     command = [sys.executable, "-c", DEAF, str(pid)]
