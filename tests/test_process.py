@@ -1,5 +1,6 @@
 """Programs that are started end with what started them, and are told little."""
 
+import os
 import re
 import signal
 import subprocess
@@ -131,18 +132,17 @@ def test_an_interrupt_ends_a_program_that_does_not_want_to_end(tmp_path, number)
     assert soon(lambda: all(map(gone, started)))
 
 
-def test_a_program_ends_when_what_waits_for_it_fails(tmp_path, monkeypatch):
+def test_a_program_ends_when_what_waits_for_it_fails(tmp_path):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     pid = tmp_path / "pid"
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 1.5)
+        Thread(target=lambda: (wait_for(pid), os.kill(os.getpid(), signal.SIGALRM))).start()
         with pytest.raises(KeyboardInterrupt):
             run([sys.executable, "-c", DEAF, str(pid)], install="")
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert gone(wait_for(pid))
 
