@@ -104,14 +104,14 @@ def _check_folder() -> None:
 
 def _report_bug() -> int:
     details = traceback.format_exc()
-    log = cache_folder() / "error.log"
     stamp = datetime.now(UTC).isoformat(timespec="seconds")
     head = f"policygen {__version__}, Python {sys.version}, {stamp}\n{sys.argv}\n\n"
     try:
+        log = cache_folder() / "error.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(head + details, encoding="utf-8")
         where = f"the details are in {log}; please report them"
-    except OSError:
+    except (OSError, InputError):
         where = details
     summary = details.strip().splitlines()[-1]
     sys.stderr.write(f"policygen: internal error: {summary}\n  {where}\n")

@@ -43,7 +43,8 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 def tree_line(cub: "Cub") -> str:
     """The tree that an output is about, and how it was found."""
-    return f"CUB {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{cub.found}]"
+    found = f"{cub.found}, changed since it was fetched" if cub.changed else cub.found
+    return f"CUB {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{found}]"
 
 
 def fill(items: list[str], width: int, first: str, hang: str, gap: str) -> list[str]:

@@ -9,7 +9,7 @@ from policygen.model.cub import Cub
 from policygen.tree.files import absolute, is_file, is_folder, listing
 from policygen.tree.layout import is_root, open_root, readable_roots, roots
 from policygen.tree.manifest import shipped
-from policygen.tree.store import headers_folder, open_fetched
+from policygen.tree.store import fetched_root, headers_folder, open_fetched
 
 _VERSION = re.compile(r"\d+(\.\d+)+")
 
@@ -37,7 +37,10 @@ def open_tree(path: Path, found: str = "--cub") -> Cub:
         )
     if len(candidates) > 1:
         raise _ambiguous(path, candidates)
-    return open_root(candidates[0], found)
+    root = candidates[0]
+    if root.parent == headers_folder(Path.cwd()) and fetched_root(root.parent, root.name):
+        return open_fetched(root.parent, root.name, found)
+    return open_root(root, found)
 
 
 def _at(path: Path) -> tuple[Path, ...]:

@@ -186,10 +186,11 @@ def test_a_header_that_is_missing_is_refused(cache: Path) -> None:
 def fake(monkeypatch: pytest.MonkeyPatch, behave) -> None:
     """A compiler that writes what one writes, after `behave` was called with its command."""
 
-    def run(command: list[str], *, install: str) -> str:
+    def run(command: list[str], *, folder: Path, install: str) -> str:
         assert install == REMEDY
         behave(command)
         source, made = command[-1], command[command.index("-o") + 1]
+        assert folder == Path(made).parent
         Path(made).write_text("// made")
         kept = Path(command[command.index("--keep-dir") + 1]) / "unit.cpp1.ii"
         kept.write_text(f'# 1 "{source}"\n# 1 "{__file__}" 1\n')
