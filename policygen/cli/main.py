@@ -36,6 +36,7 @@ from policygen.cli import (
 )
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
+from policygen.report.sink import shown
 
 BUG = 70
 """The exit status of a failure that policygen did not expect."""
@@ -74,6 +75,11 @@ for command in (db_write.merge, db_write.export, db_write.plot):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; 0 fine, 1 a check found something, 2 bad input, 3 a tool is missing."""
+    with shown():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     try:
         _check_folder()
         outcome = commands.main(args=argv, prog_name="policygen", standalone_mode=False)
