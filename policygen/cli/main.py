@@ -46,7 +46,8 @@ INTERRUPTED = 130
 @click.group(
     name="policygen",
     help="Turns GPU tuning results into CUB's tuning policies, and proves the change.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    # click would drop escape sequences without a word; here they are shown.
+    context_settings={"help_option_names": ["-h", "--help"], "color": True},
 )
 @click.version_option(__version__, prog_name="policygen")
 def commands() -> None:
