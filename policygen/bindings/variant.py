@@ -116,6 +116,8 @@ def _rescaled(rule: MemberRule, value: int, measured: Unit | None, sizes: Sizes)
     written = rule.unit
     if _same(written, measured, sizes) or rule.parameter == "tpb":
         return value  # scaling keeps threads as they are, or fewer where they would not fit
+    if measured is not None and value < 1:  # scaling would make one of it
+        raise InputError(f"{rule.parameter} = {value} has no meaning", "It counts items.")
     plain = value if measured is None else scale(measured.scaling, value, _size(measured, sizes))
     if written is None:
         return plain
