@@ -33,7 +33,7 @@ MAY_IMPORT = {
         "edit",
     },
 }
-# What every package may use: errors, places, processes, configuration.
+# What every package may use: errors, places, processes, configuration, text of strangers.
 COMMON = {
     "cache",
     "errors",
@@ -47,6 +47,7 @@ COMMON = {
     "rendering",
     "store_schema",
     "textdiff",
+    "untrusted",
     "__version__",
 }
 # Heavy or peculiar libraries, and the one package that knows each.

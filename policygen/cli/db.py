@@ -9,6 +9,7 @@ import click
 
 from policygen.cli.options import filter_options, output_options, parse_axes, parse_regex
 from policygen.errors import InputError
+from policygen.untrusted import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,7 +199,7 @@ def info(
 def tell(warnings: "Sequence[DataWarning]") -> int:
     """Warnings go to standard error; what is usable was shown, so all is fine."""
     for warning in warnings:
-        sys.stderr.write(f"policygen: warning: {warning}\n")
+        sys.stderr.write(f"policygen: warning: {visible(str(warning))}\n")
     return 0
 
 
@@ -290,8 +291,8 @@ def chosen_rules(current: str | None, **wanted: float | bool | None) -> "Rules":
     from pydantic import ValidationError
 
     from policygen.config import find_config
+    from policygen.model.labels import parse_label
     from policygen.model.results import Rules
-    from policygen.results.labels import parse_label
 
     found = find_config(Path.cwd())
     rules = found.settings.choose if found else Rules()

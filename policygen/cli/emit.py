@@ -137,7 +137,13 @@ def _emitted(
 
     with ranked(given) as results:
         emitter = Emitter(
-            cub.version, arch, structs, ask, chooser(results.files, results.rules), given["force"]
+            cub.version,
+            arch,
+            structs,
+            ask,
+            chooser(results.files, results.rules),
+            given["force"],
+            spaces=results.files.spaces,
         )
         wanted = _wanted(results.top.workloads, algorithms, cub.version)
         tuned = emitter.emit([results.files.named(one) for one in wanted])

@@ -33,6 +33,7 @@ def open_inputs(
 ) -> Iterator[Inputs]:
     """Sorts files by their content; NVBench's results become a database for the time being."""
     from policygen.results.database import is_database
+    from policygen.results.files import read_regular
     from policygen.results.load import expand
     from policygen.results.nvbench import is_nvbench
 
@@ -43,7 +44,7 @@ def open_inputs(
         try:
             if is_database(path):
                 databases.append(path)
-            elif is_nvbench(data := path.read_bytes()):
+            elif is_nvbench(data := read_regular(path)):
                 runs.append(path)
             elif data and b"\0" not in data:
                 others.append(path)

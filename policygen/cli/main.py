@@ -36,6 +36,7 @@ from policygen.cli import (
 )
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
+from policygen.report.sink import shown
 
 BUG = 70
 """The exit status of a failure that policygen did not expect."""
@@ -45,7 +46,8 @@ INTERRUPTED = 130
 @click.group(
     name="policygen",
     help="Turns GPU tuning results into CUB's tuning policies, and proves the change.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    # click would drop escape sequences without a word; here they are shown.
+    context_settings={"help_option_names": ["-h", "--help"], "color": True},
 )
 @click.version_option(__version__, prog_name="policygen")
 def commands() -> None:
@@ -74,6 +76,11 @@ for command in (db_write.merge, db_write.export, db_write.plot):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; 0 fine, 1 a check found something, 2 bad input, 3 a tool is missing."""
+    with shown():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     try:
         _check_folder()
         outcome = commands.main(args=argv, prog_name="policygen", standalone_mode=False)

@@ -182,6 +182,7 @@ def plan_for(
         compiler,
         _together(results.files, options.rules),
         prove=prove,
+        spaces=results.files.spaces,
     )
     plan = planner.plan(results.top.workloads)
     remarks = base_remarks(plan, found.cub.version, _bases(found.cub, given, plan, quiet=quiet))

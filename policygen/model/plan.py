@@ -6,6 +6,7 @@ from policygen.model.arch import Arch
 from policygen.model.base import Document, Record
 from policygen.model.cub import Cub
 from policygen.model.edit import Edit
+from policygen.model.labels import Variant
 from policygen.model.results import Rules, RunKey
 from policygen.model.tuning import Value
 from policygen.model.workload import Point, point_of
@@ -43,7 +44,7 @@ class Action(RunKey):
     workload: dict[str, str]
     decision: PlanDecision
     reason: str
-    variant: str | None = None
+    variant: Variant | None = None
     scores: tuple[float, ...] | None = None
     """Score, minimum, mean and maximum."""
     target: Target | None = None

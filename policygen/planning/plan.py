@@ -19,7 +19,7 @@ from policygen.planning.destination import next_arch, site_of
 from policygen.planning.edits import HeaderEdits, by_header, header_edits
 from policygen.planning.judge import differs
 from policygen.planning.later import NotKeptError, keep_later
-from policygen.planning.measured import Measurement, Refused, in_line, measurements
+from policygen.planning.measured import Measurement, Refused, Spaces, in_line, measurements
 from policygen.planning.oracle import Oracle
 from policygen.planning.places import Places, Sources
 from policygen.source.splice import splice
@@ -45,6 +45,8 @@ class Planner:
     """Whether to ask what the change does, and to leave out what has no effect."""
     held: Mapping[Point, str] = field(default_factory=dict)
     """Workloads that stay as they are, whatever was measured, and why."""
+    spaces: Spaces = field(default_factory=dict)
+    """What was searched, where the user says so."""
 
     @property
     def places(self) -> Places:
@@ -54,7 +56,9 @@ class Planner:
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """The actions for all workloads, and the edits that they come to."""
         cub, options = self.sources.cub, self.options
-        known, refused = measurements(scored, cub.version, options.arch, force=options.force)
+        known, refused = measurements(
+            scored, cub.version, options.arch, force=options.force, spaces=self.spaces
+        )
         cases, actions = self.places.cases(known)
         outcome, draft, reached = self._effective(cases)
         return Plan(

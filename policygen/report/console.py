@@ -12,17 +12,16 @@ if TYPE_CHECKING:
 
 def results() -> "Console":
     """Standard output; colour follows the terminal, `NO_COLOR` and `FORCE_COLOR`."""
-    from rich.console import Console
+    from policygen.report.terminal import Terminal
 
-    # No width is forced: a narrow terminal folds lines, it cuts nothing.
-    return Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
+    return Terminal(sys.stdout)
 
 
 def messages() -> "Console":
     """Standard error, where standard output holds something else."""
-    from rich.console import Console
+    from policygen.report.terminal import Terminal
 
-    return Console(file=sys.stderr, highlight=False, emoji=False, markup=False)
+    return Terminal(sys.stderr)
 
 
 def nearby(path: Path) -> str:

@@ -18,6 +18,7 @@ from policygen.rendering import fill
 from policygen.report.console import plural, short, tree_line
 from policygen.report.sass import alike
 from policygen.report.side_by_side import coloured, side_by_side
+from policygen.untrusted import visible
 
 COMMENT = 65_536
 """Characters that a comment of a pull request holds."""
@@ -62,11 +63,20 @@ def annotations(document: Review) -> str:
 
 
 def _annotation(kind: str, path: str | None, line: int | None, title: str, message: str) -> str:
-    """Percent, line ends and, in a property, colons and commas mean something to GitHub."""
-    text = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    named = title.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
-    place = [f"file={path}", f"line={line}"] if path else []
-    return f"::{kind} {','.join([*place, f'title=policygen {named}'])}::{text}"
+    """What GitHub shows; nothing of it begins another command."""
+    place = [f"file={_property(path)}", f"line={line}"] if path else []
+    title = _property(f"policygen {title}")
+    return f"::{kind} {','.join([*place, f'title={title}'])}::{_message(message)}"
+
+
+def _message(text: str) -> str:
+    """Percent and line ends mean something to GitHub."""
+    return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
+
+
+def _property(text: str) -> str:
+    """So do, in a property, colons and commas."""
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _path(document: Review, header: str) -> str:
@@ -113,7 +123,7 @@ def _values(document: Review) -> dict[str, Any]:
         ],
         "effect": _effect(document),
         "sass": _sass(document.sass) if document.sass else None,
-        "patches": [(one.path, one.diff.rstrip("\n")) for one in document.diffs],
+        "patches": [(one.path, one.diff.rstrip("\n").split("\n")) for one in document.diffs],
         "commands": document.commands,
         "remarks": document.remarks,
     }

@@ -17,7 +17,7 @@ from policygen import tree as trees
 from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
 from policygen.model.facts import Lead, Told
-from policygen.model.labels import label_parts
+from policygen.model.labels import parse_label
 from policygen.model.plan import Options
 from policygen.planning.destination import destination
 from policygen.planning.places import Sources
@@ -288,7 +288,7 @@ def check_values(attempt, plan, now):
         to = destination(
             of[action.benchmark], attempt.sources.cub, {now.name: now}, plan.options.arch
         )
-        parameters = dict(part for part in label_parts(action.variant) if part)
+        parameters = parse_label(action.variant)
         members = member_values(to.binding, of[action.benchmark], parameters, told.sizes)
         entry = lead(families[action.target.family], told.leads[action.target.family].args)
         assert holds(entry, members), (action, entry)

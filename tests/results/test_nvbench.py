@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import random
 import shutil
 import sqlite3
@@ -325,6 +326,32 @@ def test_labels_must_be_distinct(pair, tmp_path):
         to_database(pair[0], [("base", pair[1])], tmp_path / "out.db")
     with pytest.raises(InputError, match=r"ipt_7 base I8 4 0\.50: measured in .* already"):
         to_database(pair[0], [("ipt_7", pair[1]), ("ipt_7", pair[1])], tmp_path / "out.db")
+
+
+@pytest.mark.parametrize("label", ["my variant", "ipt_7\n#define x", "ipt_7.ipt_8", ""])
+def test_a_run_that_is_called_by_no_label_is_refused(pair, tmp_path, label):
+    with pytest.raises(InputError) as failure:
+        to_database(pair[0], [(label, pair[1])], tmp_path / "out.db")
+    shown = label.replace("\n", "\\x0a")
+    assert str(failure.value) == (
+        f"{pair[1].path}: '{shown}' is no variant label\n"
+        "  Name its folder by the label, such as ipt_19.tpb_512."
+    )
+
+
+@pytest.mark.parametrize("count", [400, 4_000, 400_000])
+def test_a_number_without_end_is_told(tmp_path, count):
+    odd = state("16") | {"summaries": [summary("nv/cold/time/gpu/mean", value="MARK")]}
+    path = write(tmp_path, document(states=[odd]))
+    path.write_text(path.read_text().replace('"MARK"', "9" * count))
+    with pytest.raises(InputError, match=r"mean is no number: an integer without end|no JSON: "):
+        read_nvbench(path)
+
+
+def test_a_pipe_beside_a_run_names_no_variant(tmp_path):
+    path = write(tmp_path / "ipt_7", document())
+    os.mkfifo(path.with_name("cmd.txt"))
+    assert guess_label(path) == "ipt_7"
 
 
 @pytest.mark.parametrize("key_type", ["I32", "F32"])
