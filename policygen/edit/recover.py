@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from policygen.edit.journal import Journal, Write, WrittenFile
+from policygen.edit.journal import AppliedRecord, Journal, Write, WrittenFile
 from policygen.edit.lock import tree_lock
 from policygen.edit.replace import finish, mended, put_back, told
 from policygen.edit.target import content, real
@@ -56,18 +56,22 @@ def settle(journal: Journal, root: Path) -> tuple[Recovered, ...]:
     return ended
 
 
-def complete(store: Path, root: Path) -> tuple[int, ...]:
-    """Does what is left of an interrupted apply; its number, or none where there is none."""
-    root = real(root)
-    with tree_lock(root), Journal.open(store) as journal:
-        return tuple(
-            number
-            for write in journal.interrupted()
-            if write.root == root and (number := _completed(journal, write)) is not None
-        )
+def complete(store: Path, root: Path | None) -> tuple[AppliedRecord, ...]:
+    """Does what is left of an interrupted apply to a tree, or to the one of the newest of them."""
+    if not store.exists():
+        return ()
+    with Journal.open(store) as journal:
+        wanted = None if root is None else real(root)
+        roots = [w.root for w in journal.interrupted() if wanted in {None, w.root}]
+        if not roots:
+            return ()
+        with tree_lock(roots[-1]):
+            left = [write for write in journal.interrupted() if write.root == roots[-1]]
+            numbers = {_completed(journal, write) for write in left}
+        return tuple(record for record in journal.applies() if record.id in numbers)
 
 
-def _completed(journal: Journal, write: Write) -> int | None:
+def _completed(journal: Journal, write: Write) -> int:
     number = journal.applied_by(write)
     if number is None:
         raise InputError("an undo was interrupted, no apply", "Run policygen undo: it ends it.")
@@ -96,7 +100,9 @@ class _Sides:
 
 
 def _sides(write: Write) -> _Sides:
-    moved, remaining, edited = [], [], []
+    moved: list[WrittenFile] = []
+    remaining: list[WrittenFile] = []
+    edited: list[WrittenFile] = []
     for file in write.files:
         found = content(write.target(file))
         # What waits is new until it changes places with the old.
