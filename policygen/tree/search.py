@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from policygen.config import NAME, find_config
+from policygen.config import NAME, VARIABLE, configured
 from policygen.errors import InputError
 from policygen.model.cub import Cub
 from policygen.tree import store
@@ -26,7 +26,7 @@ def find(cub: str | None, cwd: Path) -> Cub:
     cwd = absolute(cwd, Path.cwd())
     places = (
         "--cub: not given",
-        f"{NAME}: names none in {cwd} or above",
+        f"{NAME}: none is named by --config or {VARIABLE}, or it names no tree",
         f"checkout: none around {cwd}",
         f"cub_headers: no version in {store.headers_folder(cwd)}",
         f"wheel: none installed for {sys.executable}",
@@ -59,7 +59,7 @@ def find_any(cub: str | None, cwd: Path) -> Cub | None:
 
 
 def _configured(cwd: Path) -> Cub | None:
-    config = find_config(cwd)
+    config = configured()
     if config is None or config.settings.cub is None:
         return None
     try:
