@@ -95,7 +95,8 @@ def test_nothing_is_said_of_a_change_that_is_half_there(killed, capsys, command)
 
 
 EMPTY = """{"format": "policygen/plan/2", "toolchain": "", "options": {"arch": "sm90"},
- "actions": [], "cub": {"root": "", "version": "3.0.1", "dialect": "specializations", "found": ""}, "files": []}"""
+ "actions": [], "files": [],
+ "cub": {"root": "", "version": "3.0.1", "dialect": "specializations", "found": ""}}"""
 
 
 def test_the_store_that_is_named_is_asked(killed, capsys):
