@@ -1,6 +1,7 @@
 """From a variant's parameters to the values of an entry's members, and counts between units."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 
 from policygen.bindings.load import types
@@ -143,9 +144,11 @@ def scale(scaling: str, count: int, size: int) -> int:
 
 def unscaled(scaling: str, items: int, size: int) -> int:
     """The least count in a unit that stands for so many items per thread."""
-    for count in range(1, items * max(size, 4) + 1):
-        if scale(scaling, count, size) == items:
-            return count
+    counts = range(1, items * max(size, 4) + 1)
+    # More of a count never are fewer items.
+    least = bisect_left(counts, items, key=lambda count: scale(scaling, count, size))
+    if least < len(counts) and scale(scaling, counts[least], size) == items:
+        return counts[least]
     raise InputError(
         f"no count of nominal items gives {items} items of {size} bytes",
         "The header cannot express this variant.",

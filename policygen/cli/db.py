@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from policygen.cli.options import filter_options, output_options, parse_axes, parse_regex
+from policygen.cli.options import (
+    config_option,
+    filter_options,
+    output_options,
+    parse_axes,
+    parse_regex,
+)
 from policygen.errors import InputError
 from policygen.untrusted import visible
 
@@ -81,6 +87,7 @@ def ranking(command: Command) -> Command:
             show_default=True,
             help="CCCL's: only runtime workloads whose samples differ from base's (p < alpha).",
         ),
+        config_option,
     ):
         command = decorate(command)
     return command
@@ -290,11 +297,11 @@ def chosen_rules(current: str | None, **wanted: float | bool | None) -> "Rules":
     """`[choose]` of `policygen.toml`, changed by the command line."""
     from pydantic import ValidationError
 
-    from policygen.config import find_config
+    from policygen.config import configured
     from policygen.model.labels import parse_label
     from policygen.model.results import Rules
 
-    found = find_config(Path.cwd())
+    found = configured()
     rules = found.settings.choose if found else Rules()
     given = {name: value for name, value in wanted.items() if value is not None}
     try:

@@ -81,14 +81,15 @@ def fetch(
 @output_options
 def path(version: str | None, cub: str | None, as_json: bool, quiet: bool, verbose: bool) -> int:
     """Prints the include folder of the tree that is used here, or of a fetched VERSION."""
-    from policygen.tree import find, headers_folder
+    from policygen.cli.opening import open_cub
+    from policygen.tree import headers_folder
     from policygen.tree.overview import overview
     from policygen.tree.store import open_fetched
 
     if version and cub:
         raise click.UsageError("give VERSION or --cub, not both")
     folder = headers_folder(Path.cwd())
-    tree = open_fetched(folder, version) if version else find(cub, Path.cwd())
+    tree = open_fetched(folder, version) if version else open_cub(cub)
     click.echo(overview(folder, tree).to_json() if as_json else tree.root)
     _explain(tree, verbose and not quiet)
     return 0

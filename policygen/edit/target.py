@@ -18,6 +18,8 @@ _REMEDIES = {
     errno.ENOSPC: "Free some space, then run the command again.",
     errno.EDQUOT: "Free some space, then run the command again.",
 }
+LEFT = ".policygen"
+"""How the names of files end that wait to be put into a tree, or were taken out of it."""
 
 
 def absolute(path: Path) -> Path:
@@ -36,6 +38,16 @@ def inside(path: Path, root: Path) -> str:
         if absolute(path).is_relative_to(base):
             return absolute(path).relative_to(base).as_posix()
     raise InputError(f"{path} lies outside of {root}", "Name the tree that it belongs to.")
+
+
+def within(path: Path, root: Path) -> Path:
+    """The file behind a path; an error where a link leads out of the tree."""
+    target = real(path)
+    if not target.is_relative_to(root):
+        raise InputError(
+            f"{path} leads out of {root}, to {target}", "Put the file itself into the tree."
+        )
+    return target
 
 
 @contextmanager
@@ -74,9 +86,25 @@ def mode_and_owner(path: Path) -> tuple[int, tuple[int, int]]:
     return stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
 
 
+def attributes(path: Path) -> dict[str, bytes]:
+    """Its extended attributes, access lists among them; none where the disk knows none."""
+    with place(path, "read"):
+        try:
+            return {name: os.getxattr(path, name) for name in sorted(os.listxattr(path))}
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.ENOSYS):
+                raise
+            return {}
+
+
 def staged_name(target: Path, mark: str) -> Path:
     """Where the next contents of a file wait, beside it."""
-    return target.with_name(f".{target.name}.{mark}.policygen")
+    return target.with_name(f".{target.name}.{mark}{LEFT}")
+
+
+def leftovers(folder: Path, name: str = "*") -> list[Path]:
+    """What waits in a folder, for one of its files or for any: somebody writes, or was killed."""
+    return sorted(folder.glob(staged_name(Path(name), "*").name))
 
 
 def check_replaceable(path: Path) -> None:
@@ -84,8 +112,12 @@ def check_replaceable(path: Path) -> None:
     if not os.access(path, os.W_OK):
         raise InputError(f"{path} is read-only", _READ_ONLY)
     target = real(path)
-    waiting = target.parent.glob(staged_name(Path(glob.escape(target.name)), "*").name)
-    if left := sorted(waiting):
+    if (names := target.stat().st_nlink) > 1:
+        raise InputError(
+            f"{path} is one file with {names} names (hard links), and would part from the others",
+            "Give the tree a file of its own: copy it, and move the copy into its place.",
+        )
+    if left := leftovers(target.parent, glob.escape(target.name)):
         raise InputError(
             f"{left[0]} is left of an interrupted policygen, so {target.name} may be half done",
             "Run policygen undo with the --store that was written then; it ends what was begun."

@@ -15,11 +15,13 @@ _VERSION = re.compile(r"\d+(\.\d+)+")
 
 
 def open_given(given: str, base: Path, cwd: Path, found: str) -> Cub:
-    """A path, against `base`, or a version such as `3.0.1` that has been fetched."""
-    path = absolute(given, base)
-    if _VERSION.fullmatch(given) and not is_folder(path):
+    """A path, against `base`, or a version such as `3.0.1` that has been fetched.
+
+    A folder that is called as a version is `./3.0.1`: what lies here must not pass for a release.
+    """
+    if _VERSION.fullmatch(given):
         return open_fetched(headers_folder(cwd), given, found)
-    return open_tree(path, found)
+    return open_tree(absolute(given, base), found)
 
 
 def open_tree(path: Path, found: str = "--cub") -> Cub:

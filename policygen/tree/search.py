@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from policygen.config import NAME, find_config
+from policygen.config import NAME, VARIABLE, configured
 from policygen.environment import named_folder, which
 from policygen.errors import InputError
 from policygen.model.cub import Cub
@@ -25,7 +25,7 @@ def find(cub: str | None, cwd: Path) -> Cub:
     cwd = absolute(cwd, Path.cwd())
     places = (
         "--cub: not given",
-        f"{NAME}: names none in {cwd} or above",
+        f"{NAME}: none is named by --config or {VARIABLE}, or it names no tree",
         f"checkout: none around {cwd}",
         f"cub_headers: no version in {store.headers_folder(cwd)}",
         f"wheel: none installed for {sys.executable}",
@@ -58,7 +58,7 @@ def find_any(cub: str | None, cwd: Path) -> Cub | None:
 
 
 def _configured(cwd: Path) -> Cub | None:
-    config = find_config(cwd)
+    config = configured()
     if config is None or config.settings.cub is None:
         return None
     try:

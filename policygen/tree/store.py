@@ -7,9 +7,9 @@ from policygen import resources
 from policygen.errors import InputError
 from policygen.model.cub import Cub
 from policygen.paths import cache_folder, chosen_folder, write_atomically
-from policygen.tree.files import failure, is_file, is_folder, listing, read, seems_file
+from policygen.tree.files import failure, is_file, is_folder, listing, read
 from policygen.tree.layout import is_root, open_root
-from policygen.tree.manifest import NAME, shipped
+from policygen.tree.manifest import shipped
 from policygen.tree.version import version_key
 from policygen.tree.whole import Difference, difference
 
@@ -18,12 +18,12 @@ CURRENT = ".current"
 
 
 def headers_folder(cwd: Path) -> Path:
-    """`$POLICYGEN_CUB_HEADERS`, that of a checkout of policygen, else the user's cache."""
+    """`$POLICYGEN_CUB_HEADERS`, that of the checkout that policygen runs from, else the cache.
+
+    What lies in the current folder is not taken for a release of CUB: it may be a stranger's.
+    """
     if chosen := chosen_folder("POLICYGEN_CUB_HEADERS", cwd):
         return chosen
-    for place in (cwd, *cwd.parents):
-        if seems_file(place / FOLDER / NAME):
-            return place / FOLDER
     own = resources.folder(FOLDER)
     # An installed wheel has the folder inside the package, where trees would outlive it.
     if own.parent != Path(policygen.__file__).resolve().parent:

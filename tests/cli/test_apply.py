@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -11,10 +12,13 @@ import pytest
 
 from policygen.edit import apply as edit
 from policygen.edit import files
+from policygen.model.base import Span
+from policygen.model.edit import Edit
 from policygen.model.plan import Plan
 from policygen.proof import toolchain
 from policygen.source import files as source_files
-from tests.cli.tuned import HEADER, LABEL, THREE, database, run, tuned
+from policygen.source.splice import splice
+from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, database, run, tuned
 from tests.edit.test_worktree import git
 from tests.probing import TUNINGS, header, replaced, root
 
@@ -174,8 +178,8 @@ def test_an_uncommitted_change_of_a_written_file_is_named_and_stays(capsys, tree
     assert tuned(tree).read_bytes() == written() + b"// mine\n"
 
 
-def test_a_link_stays_a_link(capsys, tree, three, tmp_path):
-    elsewhere = tmp_path / "elsewhere.cuh"
+def test_a_link_stays_a_link(capsys, tree, three):
+    elsewhere = tree / "elsewhere.cuh"
     shutil.move(tuned(tree), elsewhere)
     tuned(tree).symlink_to(elsewhere)
     _, diff, _ = apply(capsys, tree, three, "--diff", "-q")
@@ -207,7 +211,7 @@ def test_a_header_without_a_last_line_end_gets_none(capsys, tree, three):
     assert tuned(tree).read_bytes() == written().rstrip()
 
 
-@pytest.mark.parametrize("operation", ["write", "rename"])
+@pytest.mark.parametrize("operation", ["write", "rename", "exchange"])
 def test_a_folder_that_cannot_be_written_is_told(capsys, monkeypatch, tree, three, operation):
     def refuse(*arguments):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
@@ -299,7 +303,7 @@ def test_a_plan_says_everything(capsys, tree, three):
         ("{", "plan.json is no plan of this policygen: Invalid JSON: EOF while parsing"),
         ("[]", "plan.json is no plan of this policygen: Input should be an object"),
         ("{}", "plan.json is no plan of this policygen: cub: Field required"),
-        ('{"format": "policygen/plan/2"}', "plan.json is no plan of this policygen: format: Input"),
+        ('{"format": "policygen/plan/1"}', "plan.json is no plan of this policygen: format: Input"),
         (None, "cannot read plan.json: No such file or directory"),
     ],
 )
@@ -318,38 +322,99 @@ def edited(plan, change):
     plan.write_text(json.dumps(document))
 
 
-def test_edits_that_do_not_give_the_promised_file_are_refused(capsys, tree, three):
+EVIL = "inline int evil() { return 1; }\n"
+
+
+def with_more(document):
+    """A C++ function beside what was decided, with all digests as they have to be."""
+    data = header("3.0.1", HEADER)
+    document["edits"].append(
+        {"span": [0, 0], "old": "", "new": EVIL, "reason": "more", "path": HEADER}
+    )
+    document["edits"].sort(key=lambda edit: edit["span"])
+    edits = [
+        Edit(**{name: e[name] for name in ("old", "new", "reason")}, span=Span(*e["span"]))
+        for e in document["edits"]
+    ]
+    after = splice(HEADER, data, edits)
+    (file,) = document["files"]
+    file.update(edits=len(edits), after=hashlib.sha256(after).hexdigest())
+
+
+def with_another_value(document):
+    (edit,) = [e for e in document["edits"] if e["new"] == "512"]
+    edit["new"] = "256"
+
+
+def with_none(document):
+    document["edits"] = []
+
+
+EDITS = f"{HEADER}: the plan's edits are not what its decisions give"
+SAYS = f"{THREE} T=I32 OffsetT=I32: the plan says something else than it decides"
+ANY = "the plan says something else than its decisions give"
+VARIANT = f"the plan decides {{!r}} for {THREE}, which is no variant of it"
+
+
+def deciding(label):
+    """Another variant as the choice, wherever it is named."""
+
     def change(document):
-        (edit,) = [e for e in document["edits"] if e["new"] == "512"]
-        edit["new"] = "256"
+        text = json.dumps(document).replace(json.dumps(LABEL)[1:-1], json.dumps(label)[1:-1])
+        document.update(json.loads(text))
 
-    plan = planned(capsys, tree, three)
-    edited(plan, change)
-    status, _, err = apply_plan(capsys, tree, plan, "-q")
-    assert status == 2
-    assert f"{HEADER}: the plan's edits do not give the file that it promises\n" in err
+    return change
 
 
-def test_another_effect_than_planned_is_an_error_and_nothing_is_written(capsys, tree, three):
-    def change(document):
-        document["actions"][1]["after"]["items"] = 9
-
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_more, EDITS),
+        (with_another_value, EDITS),
+        (with_none, EDITS),
+        (lambda d: d["edits"][0].update(reason="x"), EDITS),
+        (lambda d: d["edits"][0].update(path="../x.cuh"), "../x.cuh: the plan's edits are"),
+        (lambda d: d["actions"][1]["after"].update(items=9), SAYS),
+        (lambda d: d["actions"][1].update(scores=[2.0, 1.0, 1.0, 1.0]), SAYS),
+        (lambda d: d["actions"][1]["target"].update(line=1), SAYS),
+        (lambda d: d["actions"].pop(0), f"{THREE} T=I32 OffsetT=I32: the plan says something"),
+        (lambda d: d["actions"].append(d["actions"][0]), ANY),
+        (lambda d: d.update(policies=["Policy1"]), ANY),
+        (lambda d: d["files"][0].update(after="0" * 64), ANY),
+        (lambda d: d.update(files=[]), ANY),
+        (lambda d: d["files"][0].update(path="../x.cuh"), "the plan changes ../x.cuh, which none"),
+        (lambda d: d.update(results=[]), "the plan changes "),
+        (lambda d: d["results"][1]["variants"].clear(), EDITS),
+        (deciding(LABEL.replace("ipt_10", "ipt_11")), EDITS),
+        (deciding("ipt_19\n}; int evil();//_1"), VARIANT.format("ipt_19\n}; int evil();//_1")),
+        (deciding(f"{LABEL}.evil_1"), VARIANT.format(f"{LABEL}.evil_1")),
+    ],
+)  # fmt: skip
+def test_a_plan_that_says_more_or_less_than_its_decisions_give_is_refused(
+    capsys, tree, three, change, message
+):
     before = snapshot(tree)
     plan = planned(capsys, tree, three)
     edited(plan, change)
-    for more in ((), ("--check",), ("--diff",), ("--patch", "change.patch")):
+    for more in ((), ("--no-prove",), ("--check",), ("--diff",), ("--patch", "change.patch")):
         status, out, err = apply_plan(capsys, tree, plan, "-q", *more)
-        assert (status, out) == (1, "")
-        head, *rows = err.splitlines()
-        assert head == (
-            "policygen: error: the change has another effect than planned; nothing was written"
-        )
-        assert rows == [
-            f"  {THREE} T=I32 OffsetT=I32 on sm90: it gets items 10 and not 9: the compiler takes"
-            " other values"
-        ]
+        assert (status, out) == (2, "")
+        assert err.startswith(f"policygen: error: {message}")
     assert snapshot(tree) == before
     assert not Path("change.patch").exists()
+
+
+def test_a_plan_that_decides_otherwise_is_another_plan(capsys, tree, three, tmp_path):
+    """Its edits are those of the other variant; nothing of the file's own is written."""
+    other = database(tmp_path / "other.db", {("I32", "I32"): OTHER, ("I8", "I32"): None})
+    wanted = planned(capsys, tree, other).read_text()
+    plan = planned(capsys, tree, three)
+    document = json.loads(plan.read_text())
+    document["actions"] = json.loads(wanted)["actions"]
+    plan.write_text(json.dumps(document))
+    status, _, err = apply_plan(capsys, tree, plan, "-q")
+    assert status == 2
+    assert EDITS in err
 
 
 def test_an_effect_on_workloads_that_the_plan_does_not_name_is_an_error(capsys, tree, three):

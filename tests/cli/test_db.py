@@ -103,10 +103,14 @@ def test_bench_sources_declare_axes(demo, capsys, tmp_path):
 
 def test_rules_come_from_the_configuration_and_the_command_line(demo, capsys, tmp_path):
     (tmp_path / "policygen.toml").write_text("[choose]\nleast_score = 1.1\n")
-    found = document(capsys, "choose", demo)
+    own = ("--config", tmp_path / "policygen.toml")
+    status, out, err = run(capsys, "choose", demo, "--json")
+    assert (status, json.loads(out)["rules"]["least_score"]) == (0, 1.015)
+    assert err == f"policygen: note: {own[1]} is not read; --config {own[1]} reads it\n"
+    found = document(capsys, "choose", demo, *own)
     assert found["rules"]["least_score"] == 1.1
     assert {w["choice"]["decision"] for w in found["workloads"]} == {"keep base"}
-    found = document(capsys, "choose", demo, "--least-score", "1.001", "--worst", "0.5")
+    found = document(capsys, "choose", demo, *own, "--least-score", "1.001", "--worst", "0.5")
     assert [w["choice"]["variant"] for w in found["workloads"]] == [
         *("ipt_19.tpb_384", "ipt_19.tpb_384", "ipt_23.tpb_384", None)
     ]

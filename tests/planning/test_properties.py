@@ -24,7 +24,7 @@ from policygen.planning.places import Sources
 from policygen.planning.plan import Planner, changed_headers
 from policygen.results.together import Together
 from policygen.source.scan import read_changed
-from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, points, scored
+from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
 from tests.probing import header, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
@@ -178,7 +178,7 @@ class Attempt:
 
     def plan(self, choices):
         planner = Planner(self.sources, self.options, self.oracle, first_for_all, prove=False)
-        return planner.plan(choices)
+        return made(planner, choices)
 
 
 def same_everywhere(data):
