@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from policygen.model.arch import Arch
 from policygen.model.base import Document, Record
 from policygen.model.bench import ParameterRange
@@ -156,7 +158,7 @@ class Plan(Document):
     remarks: tuple[str, ...] = ()
     results: tuple[ScoredWorkload, ...] = ()
     """What was measured, each with the variant that was chosen."""
-    spaces: dict[str, tuple[ParameterRange, ...]] = {}
+    spaces: dict[str, tuple[ParameterRange, ...]] = Field(default_factory=dict)
     """Benchmark → what was searched, where the user said so."""
     joint: tuple[Joint, ...] = ()
     """What was chosen for workloads that one entry decides."""
