@@ -36,6 +36,7 @@ MAY_IMPORT = {
 # What every package may use: errors, places, processes, configuration.
 COMMON = {
     "errors",
+    "opening",
     "paths",
     "process",
     "resources",

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,8 @@ from policygen.paths import write_atomically
 # # 1 "/folder/cub/config.cuh" 1 3
 _MARKER = re.compile(rb'\n# \d+ "((?:[^"\\\n]+|\\.)*)"')
 # \\ and \" stand for themselves, \303 for a byte.
+_LARGEST = 256 << 20
+"""Bytes; no source that a compiler has read comes near."""
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 
@@ -28,9 +31,11 @@ def record(manifest: Path, preprocessed: Path) -> None:
         # The unit itself is part of the key; "<built-in>" is no file.
         if name.startswith("/") and not name.startswith(own):
             with suppress(FileNotFoundError):  # a source may say `#line 1 "/no/file"`
-                stat = os.stat(name)  # noqa: PTH116  a thousand paths a unit
-                size, time = stat.st_size, stat.st_mtime_ns
-                files[name] = [size, time, _digest(name, size, time)]
+                status = os.stat(name)  # noqa: PTH116  a thousand paths a unit
+                # `#line 1 "/dev/zero"` names what no compiler has read and what never ends.
+                if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:
+                    size, time = status.st_size, status.st_mtime_ns
+                    files[name] = [size, time, _digest(name, size, time)]
     write_atomically(manifest, json.dumps(files).encode())
 
 
@@ -50,10 +55,10 @@ def unchanged(manifest: Path) -> bool:
 
 
 def _same(name: str, size: int, mtime: int, digest: str) -> bool:
-    stat = os.stat(name)  # noqa: PTH116
-    if stat.st_size != size:
+    status = os.stat(name)  # noqa: PTH116
+    if status.st_size != size or not stat.S_ISREG(status.st_mode):
         return False
-    return stat.st_mtime_ns == mtime or _digest(name, size, stat.st_mtime_ns) == digest
+    return status.st_mtime_ns == mtime or _digest(name, size, status.st_mtime_ns) == digest
 
 
 @cache

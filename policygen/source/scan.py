@@ -10,11 +10,8 @@ from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
 from policygen.source import cache
 from policygen.source.clang import Neighbours
-from policygen.source.files import read_bytes
+from policygen.source.files import FOLDER, read_bytes
 from policygen.source.header import holds_tunings, read_header
-
-FOLDER = "cub/device/dispatch/tuning"
-"""Where headers include each other from."""
 
 
 @dataclass(frozen=True, slots=True)

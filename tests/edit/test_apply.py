@@ -91,8 +91,8 @@ def test_who_may_not_give_files_away_keeps_them(tree, monkeypatch):
     assert tree.now == tree.new
 
 
-def test_a_link_stays_and_its_target_is_replaced(tree, tmp_path):
-    elsewhere = tmp_path / "elsewhere/tuning_0.cuh"
+def test_a_link_inside_of_the_tree_stays_and_its_target_is_replaced(tree):
+    elsewhere = tree.root / "elsewhere/tuning_0.cuh"
     elsewhere.parent.mkdir()
     tree.paths[0].rename(elsewhere)
     tree.paths[0].symlink_to(elsewhere)
@@ -103,6 +103,33 @@ def test_a_link_stays_and_its_target_is_replaced(tree, tmp_path):
     assert tree.paths[0].is_symlink()
     assert elsewhere.read_bytes() == tree.old[0]
     assert list(elsewhere.parent.iterdir()) == [elsewhere]
+
+
+def test_nothing_is_written_or_shown_through_a_link_that_leaves_the_tree(tree, tmp_path):
+    """Also not when the link appears between an apply and its undo, which would show the edit."""
+    secret = tmp_path / "elsewhere/secret"
+    secret.parent.mkdir()
+    secret.write_bytes(tree.old[0])
+    path = tree.paths[0]
+    path.unlink()
+    path.symlink_to(secret)
+    message = (
+        f"{path} is not followed: a link leads out of the tree {tree.root}\n"
+        "  Put the file itself there, or name the tree that it belongs to."
+    )
+    assert refused(tree) == message
+    assert secret.read_bytes() == tree.old[0]
+    path.unlink()
+    path.write_bytes(tree.old[0])
+    tree.apply()
+    path.unlink()
+    path.symlink_to(secret)
+    secret.write_bytes(b"token")
+    with pytest.raises(InputError) as raised:
+        undo(tree.store, None, 1, WHEN)
+    assert str(raised.value) == message
+    assert secret.read_bytes() == b"token"
+    assert list(secret.parent.iterdir()) == [secret]
 
 
 def test_a_tree_may_be_named_through_a_link(tree, tmp_path):
