@@ -6,13 +6,11 @@ from policygen.model.base import Span
 from policygen.source.guards import Guards
 from policygen.source.text import Text
 
+DEEPEST = 200
+"""Brackets within each other; clang's own limit is 256."""
 _BRACKETS = re.compile(rb"[(){}\[\]]")
 _CLOSES = {b")": b"(", b"}": b"{", b"]": b"["}
 _CLOSER = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
-# clang calls itself once for each operator of an expression, until its stack is used up.
-_OPERATORS = re.compile(rb"[-!~+*/%&|^<?=]")
-_MOST_OPERATORS = 1500
-_STATEMENT_ENDS = re.compile(rb"[;{}]")
 _BRACES = re.compile(rb"[{}]")
 # What counts inside `template <…>`: shifts, arrows and comparisons with `=` close nothing.
 _TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=|[<>(){}\[\],;]")
@@ -34,15 +32,6 @@ def check_brackets(text: Text, guards: Guards) -> None:
         raise text.error(stack[-1], f"{_char(text, stack[-1])!r} is never closed")
 
 
-def check_depth(text: Text) -> None:
-    """Raises at an expression that would end the process inside clang."""
-    at = 0
-    for stretch in _STATEMENT_ENDS.split(text.uncommented):
-        if len(stretch) > _MOST_OPERATORS < len(_OPERATORS.findall(stretch)):
-            raise text.error(at, "an expression with too many operators to be read")
-        at += len(stretch) + 1
-
-
 def _at_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list[int]:
     if kind.startswith("if"):
         saved.append(list(stack))
@@ -56,6 +45,8 @@ def _at_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list
 def _push_or_pop(text: Text, bracket: bytes, at: int, stack: list[int]) -> None:
     if bracket not in _CLOSES:
         stack.append(at)
+        if len(stack) > DEEPEST:
+            raise text.error(at, f"more than {DEEPEST} brackets within each other")
         return
     if not stack:
         raise text.error(at, f"{bracket.decode()!r} closes nothing")

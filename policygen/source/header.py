@@ -5,7 +5,7 @@ import re
 from policygen.model.base import Span
 from policygen.model.tuning import Family, TuningHeader
 from policygen.source import clang
-from policygen.source.brackets import check_brackets, check_depth
+from policygen.source.brackets import check_brackets
 from policygen.source.comments import Comments, format_off_regions
 from policygen.source.declarations import find_names
 from policygen.source.entries import (
@@ -16,6 +16,7 @@ from policygen.source.entries import (
     with_constants,
 )
 from policygen.source.guards import Guards
+from policygen.source.limits import check_limits
 from policygen.source.members import is_numeric
 from policygen.source.policies import find_chains
 from policygen.source.selectors.branches import holds_selectors, read_selectors
@@ -37,11 +38,11 @@ def read_header(
     text.check()
     guards = Guards(text)
     check_brackets(text, guards)
+    check_limits(text)
     source = Source(text, guards, Comments(text), format_off_regions(text))
     selectors = read_selectors(source, name) if holds_selectors(data) else ()
     if not holds_tunings(data):
         return TuningHeader(name=name, families=(), chains=(), selectors=selectors)
-    check_depth(text)
     live, disabled = read_entries(source)
     facts = clang.parse(text, neighbours or clang.Neighbours({}), _uncomputed(live))
     _cross_check(text, live, facts)
