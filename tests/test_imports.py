@@ -49,6 +49,8 @@ COMMON = {
 # Heavy or peculiar libraries, and the one package that knows each.
 LIVES_IN = {
     "clang": "source",
+    "tree_sitter": "source",
+    "tree_sitter_cpp": "source",
     "pandas": "results",
     "sqlite_utils": "results",
     "fpzip": "results",
