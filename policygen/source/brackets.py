@@ -9,6 +9,8 @@ from policygen.source.text import Text
 DEEPEST = 200
 """Brackets within each other; clang's own limit is 256."""
 _BRACKETS = re.compile(rb"[(){}\[\]]")
+_INNER = re.compile(rb"[(\[]")
+_TEMPLATE = re.compile(rb"\btemplate\s*<")
 _CLOSES = {b")": b"(", b"}": b"{", b"]": b"["}
 _CLOSER = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
 _BRACES = re.compile(rb"[{}]")
@@ -128,3 +130,21 @@ def trim(code: bytes, start: int, end: int) -> Span:
     part = code[start:end].lstrip()
     start = end - len(part)
     return Span(start, start + len(part.rstrip()))
+
+
+def flattened(head: bytes) -> bytes:
+    """The same bytes with nothing but space in brackets and in lists of template parameters."""
+    made = bytearray(head)
+    listed: re.Match[bytes] | None
+    at = 0
+    while opened := _INNER.search(head, at):
+        close = closing_bracket(head, opened.start())
+        at = len(head) if close is None else close + 1
+        inner = slice(opened.end(), at - 1)
+        made[inner] = b" " * len(made[inner])
+    at = 0
+    while listed := _TEMPLATE.search(bytes(made), at):
+        close = closing_angle(head, listed.end() - 1)
+        at = listed.end() if close is None else close + 1
+        made[listed.start() : at] = b" " * (at - listed.start())
+    return bytes(made)

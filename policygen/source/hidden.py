@@ -8,6 +8,7 @@ from policygen.source.text import Text
 
 # "\\u00e9" is part of a name, "\\" at the end of a line joins two
 _BACKSLASH = re.compile(rb"\\(u|U|\r?\n|)")
+_JOINED = re.compile(rb"\\\r?\n")
 # "<%", "%:": other spellings of "{" and "#"; but "<::" begins the name of a type
 _DIGRAPH = re.compile(rb"<%|%>|%:|<:(?!:(?![:>]))|(?<!:):>")
 # "#  define TUNED(x) {x, 256}"
@@ -57,7 +58,7 @@ def _check_macros(text: Text, beside: Mapping[str, bytes]) -> None:
 
 def _macros(text: Text) -> Iterator[tuple[bytes, int]]:
     for span in text.directives:
-        match = _DEFINE.fullmatch(text.uncommented, *span)
+        match = _DEFINE.fullmatch(_joined(text, span))
         if match and (match[2] or not _NUMBER.fullmatch(match[3])):
             yield match[1], text.line(span.start)
 
@@ -66,7 +67,7 @@ def _check_includes(text: Text) -> None:
     """Code may come from another file only where nothing is open, and that file must be named."""
     depth, at = 0, 0
     for span in text.directives:
-        match = _INCLUDE.fullmatch(text.uncommented, *span)
+        match = _INCLUDE.fullmatch(_joined(text, span))
         if match is None:
             continue
         depth += sum(_opens(brace[0]) for brace in _BRACE.finditer(text.code, at, span.start))
@@ -76,6 +77,11 @@ def _check_includes(text: Text) -> None:
         if depth > 0:
             words = "an include inside of a declaration: cannot read what it adds"
             raise text.error(_word(span, text), words, remedy=_PLAIN)
+
+
+def _joined(text: Text, directive: Span) -> bytes:
+    """A directive on one line, as the preprocessor joins it."""
+    return _JOINED.sub(b"", text.uncommented[directive.start : directive.end])
 
 
 def _opens(brace: bytes) -> int:

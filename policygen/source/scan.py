@@ -10,6 +10,7 @@ from policygen.source import cache
 from policygen.source.clang import Neighbours
 from policygen.source.files import FOLDER, read_bytes
 from policygen.source.header import holds_tunings
+from policygen.source.included import Included
 from policygen.source.workers import Request, read_all
 
 
@@ -28,8 +29,8 @@ def scan_headers(
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Scanned:
     """Reads headers; one that is broken does not keep the others from being read."""
-    neighbours = _neighbours(paths)
-    known = [_known(path, neighbours, cached=cached) for path in paths]
+    neighbours, included = _neighbours(paths), Included(frozenset(paths))
+    known = [_known(path, neighbours, included, cached=cached) for path in paths]
     asked = read_all([one for one in known if isinstance(one, Request)])
     results: list[TuningHeader | SourceError] = []
     for index, (path, one) in enumerate(zip(paths, known, strict=True)):
@@ -46,11 +47,13 @@ def scan_headers(
 
 
 def _known(
-    path: Path, neighbours: Neighbours, *, cached: bool
+    path: Path, neighbours: Neighbours, included: Included, *, cached: bool
 ) -> TuningHeader | SourceError | Request:
     """A header as it was read before; else what has to be asked for."""
     try:
-        request = _request(path, read_bytes(path), neighbours)
+        data = read_bytes(path)
+        included.check(path, data)
+        request = _request(path, data, neighbours)
     except SourceError as error:
         return error
     return (cache.load(_key(request)) if cached else None) or request

@@ -19,8 +19,8 @@ from policygen.model.tuning import TuningHeader
 from policygen.source import worker
 from policygen.source.worker import SECONDS, receive, send, serve
 
-WALL = 4.0
-"""Seconds for one header, busy or not: the other side has a limit of processor time."""
+WALL = 15.0
+"""Seconds for one header on a busy machine; the limit is the processor time of the other side."""
 PROGRAM = str(Path(worker.__file__).resolve())
 TASKS = Path("/proc/self/task")
 

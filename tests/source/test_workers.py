@@ -73,7 +73,14 @@ HANGS = {
         b"template <> struct sm90_tuning<int, 1> { static constexpr int a = f(70) + 1; };",
         None,
     ),
-    "an include that clang follows": (b'#import "/dev/zero"\n', None),
+    "an include that clang follows": (
+        b'#import "/dev/zero"\n',
+        "tree/tuning_x.cuh:4:1: cannot tell what this includes",
+    ),
+    "an include in two lines": (
+        b'#inc\\\nlude_next "/dev/zero"\n',
+        "tree/tuning_x.cuh:4:1: cannot tell what this includes",
+    ),
     "forty thousand entries": (
         b"".join(
             b"template <> struct sm90_tuning<T%d, 1> { static constexpr int a = 1; };\n" % i
@@ -86,7 +93,7 @@ HANGS = {
 
 @pytest.mark.parametrize("name", HANGS)
 def test_what_would_take_minutes_is_refused_in_seconds(name, monkeypatch):
-    """With the limit of a second; the one that is shipped is three, which suits slow machines."""
+    """With a limit of a second; the one that is shipped is three, which suits slow machines."""
     monkeypatch.setattr(worker, "SECONDS", 1.0)
     data, message = HANGS[name]
     began = time.monotonic()
@@ -98,11 +105,21 @@ def test_what_would_take_minutes_is_refused_in_seconds(name, monkeypatch):
     assert entries(told(FINE)) == [{}, {"items": 7}]  # the next worker is fine
 
 
-def test_a_line_marker_opens_no_file(tmp_path):
+@pytest.mark.parametrize(
+    "directive",
+    [
+        '#line 271 "{}"',
+        '# 271 "{}" 1',
+        '#pragma GCC dependency "{}"',
+        '#if __has_include("{}")\n#endif',
+        '#pragma GCC \\\n dependency "{}"',
+    ],
+)
+def test_a_directive_opens_no_file(tmp_path, directive):
     """`/dev/zero` never ends, and a pipe never begins."""
     os.mkfifo(tmp_path / "pipe")
     for name in ("/dev/zero", tmp_path / "pipe"):
-        data = f'#line 271 "{name}"\n'.encode() + FINE
+        data = f"{directive.format(name)}\n".encode() + FINE
         assert entries(told(data)) == [{}, {"items": 7}]
 
 

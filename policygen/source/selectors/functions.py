@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from policygen.model.base import Span
-from policygen.source.brackets import closing_brace, split_list, trim
-from policygen.source.selectors.scopes import Block, find_blocks, flattened
+from policygen.source.brackets import closing_brace, flattened, split_list, trim
+from policygen.source.selectors.scopes import Block, find_blocks
 from policygen.source.text import squeeze
 
 _OPTIONAL = re.compile(r"(?:::)?(?:\w+::)*optional<\s*([\w:]+)\s*>")
@@ -14,6 +14,8 @@ _OPTIONAL = re.compile(r"(?:::)?(?:\w+::)*optional<\s*([\w:]+)\s*>")
 _FIELD = re.compile(
     rb"((?:unsigned\s+)?[\w:]+)(?:\s+const)?\s+(\w+)\s*(?:\[\[[^\]]*\]\]\s*)?(?:=[^;]*|\{[^;]*\})?\Z"
 )
+# "int (x)": another way to write a field
+_IN_PARENTHESES = re.compile(rb"[\w:]+\s*\(\s*\w+\s*\)\s*(?:=|\{|\Z)")
 _NO_FIELD = re.compile(
     rb"(?:static|using|friend|return|typedef|static_assert|template|enum|struct|class|union)\b|\Z"
 )
@@ -101,8 +103,9 @@ def _struct(code: bytes, block: Block) -> Struct:
 
 
 def _declares_function(text: bytes) -> bool:
-    flat = flattened(text)
-    return b"(" in flat.partition(b"=")[0].partition(b"{")[0]
+    """`bool empty() const`; not `int (x)`, nor `int x = f()`."""
+    flat = flattened(text).partition(b"=")[0].partition(b"{")[0]
+    return b"(" in flat and not _IN_PARENTHESES.match(text)
 
 
 def _statements(code: bytes, body: Span) -> Iterator[Span]:

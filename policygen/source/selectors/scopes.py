@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from policygen.model.base import Span
-from policygen.source.brackets import closing_angle, closing_brace, closing_bracket, trim
+from policygen.source.brackets import closing_brace, closing_bracket, flattened, trim
 
 Kind = Literal["scope", "record", "function", "value", "other"]
 
 _OPENS = re.compile(rb"[({\[;}]")
-_INNER = re.compile(rb"[(\[]")
-_TEMPLATE = re.compile(rb"\btemplate\s*<")
 _LABELS = re.compile(rb"\s*(?:(?:public|protected|private)\s*:(?!:)\s*)+")
 # "inline namespace v1", "extern 000", which was "C++"
 _SCOPE = re.compile(rb"\bnamespace\b[^()=]*\Z|\bextern\s+0+\s*\Z")
@@ -119,21 +117,3 @@ def _function(code: bytes, head: Span, body: Span, flat: bytes, match: re.Match[
         parameters=Span(opened + 1, closed),
         result=_SPECIFIERS.sub(b" ", match["result"] or leading).strip(),
     )
-
-
-def flattened(head: bytes) -> bytes:
-    """The same bytes with nothing but space in brackets and in lists of template parameters."""
-    made = bytearray(head)
-    listed: re.Match[bytes] | None
-    at = 0
-    while opened := _INNER.search(head, at):
-        close = closing_bracket(head, opened.start())
-        at = len(head) if close is None else close + 1
-        inner = slice(opened.end(), at - 1)
-        made[inner] = b" " * len(made[inner])
-    at = 0
-    while listed := _TEMPLATE.search(bytes(made), at):
-        close = closing_angle(head, listed.end() - 1)
-        at = listed.end() if close is None else close + 1
-        made[listed.start() : at] = b" " * (at - listed.start())
-    return bytes(made)
