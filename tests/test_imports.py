@@ -37,6 +37,7 @@ MAY_IMPORT = {
 COMMON = {
     "cache",
     "errors",
+    "opening",
     "paths",
     "process",
     "environment",
@@ -53,6 +54,8 @@ COMMON = {
 # Heavy or peculiar libraries, and the one package that knows each.
 LIVES_IN = {
     "clang": "source",
+    "tree_sitter": "source",
+    "tree_sitter_cpp": "source",
     "pandas": "results",
     "sqlite_utils": "results",
     "fpzip": "results",

@@ -12,7 +12,7 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime
 
-from policygen.edit.target import staged_name, within
+from policygen.edit.target import staged_name, target_of
 from policygen.model.base import Record
 from policygen.store_schema import open_store, stamp, told, transaction
 
@@ -62,7 +62,7 @@ class Write:
 
     def target(self, file: WrittenFile) -> Path:
         """The file that is replaced: a link stays, and leads to the new contents."""
-        return within(self.path(file), self.root)
+        return target_of(self.path(file), self.root)
 
     def waiting(self, file: WrittenFile) -> Path:
         """Where its next contents wait, whole; then what they replaced."""

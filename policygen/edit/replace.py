@@ -15,8 +15,7 @@ from policygen.edit.target import (
     inside,
     mode_and_owner,
     place,
-    real,
-    within,
+    target_of,
 )
 from policygen.errors import InputError
 
@@ -24,7 +23,7 @@ from policygen.errors import InputError
 def described(change: Change, root: Path) -> WrittenFile:
     """A change as the journal has it; an error where the file must not be replaced."""
     path = inside(change.path, root)
-    within(change.path, real(root))
+    target_of(change.path, root)
     check_replaceable(change.path)
     mode, _ = mode_and_owner(change.path)
     return WrittenFile(path=path, mode=mode, before=change.before, after=change.after)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from policygen.errors import InputError
+from policygen.opening import NotOpenedError, contained
 
 _READ_ONLY = "Make it writable, or work on a copy of the tree."
 _REMEDIES = {
@@ -40,16 +41,6 @@ def inside(path: Path, root: Path) -> str:
     raise InputError(f"{path} lies outside of {root}", "Name the tree that it belongs to.")
 
 
-def within(path: Path, root: Path) -> Path:
-    """The file behind a path; an error where a link leads out of the tree."""
-    target = real(path)
-    if not target.is_relative_to(root):
-        raise InputError(
-            f"{path} leads out of {root}, to {target}", "Put the file itself into the tree."
-        )
-    return target
-
-
 @contextmanager
 def place(path: Path, action: str = "write") -> Iterator[None]:
     """Turns failures into ours, with the file and what to do."""
@@ -58,6 +49,15 @@ def place(path: Path, action: str = "write") -> Iterator[None]:
     except OSError as error:
         words = f"cannot {action} {path}: {error.strerror or error}"
         raise InputError(words, _REMEDIES.get(error.errno or 0)) from error
+
+
+def target_of(path: Path, root: Path) -> Path:
+    """The file behind a path of a tree; a link inside of the tree is fine, one out of it is not."""
+    with place(path, "read"):
+        try:
+            return contained(root, path)
+        except NotOpenedError as error:
+            raise InputError(f"{path} is not followed: {error.reason}", error.remedy) from error
 
 
 def content(path: Path) -> bytes | None:
@@ -70,9 +70,9 @@ def content(path: Path) -> bytes | None:
         return path.read_bytes() if regular else None
 
 
-def present(path: Path) -> bytes:
-    """What a file holds; an error where there is no regular file."""
-    data = content(path)
+def present(path: Path, root: Path) -> bytes:
+    """What a file of a tree holds; an error where there is no regular file."""
+    data = content(target_of(path, root))
     if data is None:
         words = "is no regular file" if os.path.lexists(path) else "is missing"
         raise InputError(f"{path} {words}", "Put it back, or make the plan again.")

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from policygen.errors import InputError
-from policygen.tree.files import read
+from policygen.tree.files import failure
 
 MOST_MEMBERS = 20_000
 MOST_BYTES = 256 << 20
@@ -25,7 +25,7 @@ _SPACE = 1 << 12
 def read_files(archive: Path, include: str) -> Iterator[tuple[str, bytes]]:
     """The files below a folder of a wheel, each with the content that its `RECORD` tells."""
     try:
-        with ZipFile(BytesIO(read(archive))) as file:
+        with ZipFile(BytesIO(_content(archive))) as file:
             members = _checked(archive, file.infolist())
             digests = _record(archive, file, members)
             for name in (*members, *digests.keys() - members.keys()):
@@ -37,6 +37,13 @@ def read_files(archive: Path, include: str) -> Iterator[tuple[str, bytes]]:
                 yield name.removeprefix(f"{include}/"), data
     except (BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
         raise _refusal(archive, str(error)) from error
+
+
+def _content(archive: Path) -> bytes:
+    try:
+        return archive.read_bytes()
+    except OSError as error:
+        raise failure("read", archive, error) from error
 
 
 def _checked(archive: Path, members: list[ZipInfo]) -> dict[str, ZipInfo]:

@@ -68,7 +68,7 @@ def current(folder: Path) -> str | None:
     """The version that was fetched last; the newest one where that is gone."""
     versions = fetched(folder)
     if is_file(path := folder / CURRENT):
-        chosen = read(path).decode(errors="replace").strip()
+        chosen = read(path, folder).decode(errors="replace").strip()
         if chosen in versions:
             return chosen
     return versions[-1] if versions else None

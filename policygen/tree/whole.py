@@ -52,7 +52,7 @@ def digest_of(files: str) -> str:
 
 def _known(root: Path, wheel: Wheel) -> dict[str, str]:
     path = listing_file(root)
-    text = read(path).decode(errors="replace") if is_file(path) else ""
+    text = read(path, path.parent).decode(errors="replace") if is_file(path) else ""
     if digest_of(text) != wheel.files:  # of a policygen that wrote none, or changed itself
         return {}
     return {name: digest for digest, _, name in (row.partition("  ") for row in text.splitlines())}

@@ -178,7 +178,7 @@ def test_an_uncommitted_change_of_a_written_file_is_named_and_stays(capsys, tree
     assert tuned(tree).read_bytes() == written() + b"// mine\n"
 
 
-def test_a_link_stays_a_link(capsys, tree, three):
+def test_a_link_inside_of_the_tree_stays_a_link(capsys, tree, three):
     elsewhere = tree / "elsewhere.cuh"
     shutil.move(tuned(tree), elsewhere)
     tuned(tree).symlink_to(elsewhere)
