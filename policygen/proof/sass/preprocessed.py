@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,18 +11,12 @@ from policygen.bindings.outside import outside
 from policygen.cache import digest
 from policygen.errors import InputError
 from policygen.proof.lexemes import Spliced
+from policygen.proof.mark import PLACE
 
-# # 12 "/folder/file.cuh" 1 3
-_PLACE = re.compile(rb'^# \d+ "((?:[^"\\\n]|\\.)*)"(?: [1-4])*$', re.M)
 NOTHING = "Nothing is compared with it."
 
 
-def new_mark() -> str:
-    """A name that nobody can know before: no header, and no answer to another question."""
-    return f"policygen_unit_{secrets.token_hex(16)}"
-
-
-def marked(unit: str, mark: str) -> str:
+def ended(unit: str, mark: str) -> str:
     """A unit that ends with its mark: what does not end with it is not all of it."""
     return f"{unit}\nextern int {mark};\n"
 
@@ -73,7 +66,7 @@ def _raws(text: bytes) -> list[tuple[int, int]] | None:
 def _lines(text: bytes, start: int, end: int) -> bytes:
     """Without `# 12 "file.cuh"`, and without the space that comments leave."""
     # What follows a raw string does not begin a line.
-    rows = _PLACE.sub(b"", b" " * bool(start) + text[start:end]).split(b"\n")
+    rows = PLACE.sub(b"", b" " * bool(start) + text[start:end]).split(b"\n")
     return b"\n".join(row for line in rows if (row := line.strip()))
 
 
@@ -95,7 +88,7 @@ def _places(text: bytes, folders: Sequence[str]) -> list[_Place]:
         found = (path[len(folder) :] for folder in quoted if path.startswith(folder))
         return next((os.fsdecode(one) for one in found), None)
 
-    return [_Place(*match.span(), name(match[1])) for match in _PLACE.finditer(text)]
+    return [_Place(*match.span(), name(match[2])) for match in PLACE.finditer(text)]
 
 
 def _quoted(folder: str) -> bytes:
