@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from policygen.cache import digest, keep, kept, written_by
-from policygen.errors import InputError, PolicygenError, ProcessError, UnprovableError
+from policygen.errors import PolicygenError, ProcessError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.model.sass import Kernel
 from policygen.paths import cache_failure
@@ -23,7 +23,7 @@ from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
 from policygen.proof.sass import cubin as cubin_reader
 from policygen.proof.sass import listing as listings
 from policygen.proof.sass import preprocessed
-from policygen.proof.sass.cubin import read_cubin
+from policygen.proof.sass.cubin import check_usage, read_cubin
 from policygen.proof.sass.listing import read_listing, read_usage
 from policygen.proof.sass.preprocessed import content, ended
 from policygen.proof.toolchain import REMEDY, Toolchain, find_disassembler, program
@@ -155,9 +155,7 @@ def _built(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...]:
     with _file(cubin, cache) as place:
         listing = run([tools.cuobjdump, "-res-usage", str(place)], install=REMEDY)
     usage = read_usage(listing)
-    if found.keys() != usage.keys():
-        name = min(found.keys() ^ usage.keys())
-        raise InputError(f"cuobjdump and the cubin do not agree about {name}")
+    check_usage(usage, found)
     kernels = tuple(
         Kernel(name=n, code=(one.digest,), resources=usage[n], max_threads=one.max_threads)
         for n, one in sorted(found.items())
@@ -179,6 +177,7 @@ def _disassembled(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...]:
         kernel.model_copy(update={"max_threads": found[kernel.name].max_threads})
         for kernel in read_listing(listing, "cuobjdump's listing", digests)
     )
+    check_usage({kernel.name: kernel.resources for kernel in kernels}, found)
     keep("sass", key, _KERNELS.dump_json(kernels), cache)
     return kernels
 

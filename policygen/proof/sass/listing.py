@@ -9,7 +9,7 @@ from policygen.model.sass import Kernel
 
 #  Function _ZN3cub…:
 #   REG:64 STACK:0 SHARED:13328 LOCAL:0 CONSTANT[0]:580 TEXTURE:0 SURFACE:0 SAMPLER:0
-_USAGE = re.compile(r"^ Function (\S+):\n +((?:[A-Z]+(?:\[\d+\])?:\d+ ?)+)$", re.M)
+_USAGE = re.compile(r"^ Function (\S+):\n +((?:[A-Z]+(?:\[\d+\])?:\d+ ?)+)\n", re.M)
 _RESOURCE = re.compile(r"([A-Z]+(?:\[\d+\])?):(\d+)")
 # \t\tFunction : _ZN3cub…
 _FUNCTION = re.compile(r"^\t\tFunction : (\S+)\n", re.M)
