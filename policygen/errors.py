@@ -135,6 +135,23 @@ def together(errors: Sequence[PolicygenError]) -> PolicygenError:
 
 
 @dataclass(eq=False)
+class UnprovableError(PolicygenError):
+    """Tunings that depend on what no proof can know; each place with what it asks for."""
+
+    exit_code: ClassVar[int] = 1
+    LIMIT: ClassVar[int] = 20
+    """Places that are shown."""
+    places: Sequence[str]
+
+    def __str__(self) -> str:
+        rows = [f"  {text}" for text in self.places[: self.LIMIT]]
+        if len(self.places) > len(rows):
+            rows.append(f"  and {len(self.places) - len(rows)} more")
+        head = "the tunings are not provable: they depend on more than types and architecture"
+        return "\n".join([head, *rows])
+
+
+@dataclass(eq=False)
 class EffectError(PolicygenError):
     """A change that does not do what was planned, or something else besides."""
 

@@ -47,15 +47,11 @@ def replaced(data: bytes, *changes: tuple[str, str]) -> bytes:
 def changed_tree(folder: Path, version: str, headers: Mapping[str, bytes]) -> Path:
     """A tree that shares its files with a real one, with others in place of some tuning headers.
 
-    What policygen itself reads is in `cub`, where a link that leaves the tree is refused.
+    It has no links: one that leaves a tree is refused.
     """
     real, made = root(version), folder / "tree"
-    made.mkdir(parents=True)
-    for path in real.iterdir():
-        if path.name == "cub":
-            shutil.copytree(path, made / "cub", copy_function=_share)
-        else:
-            (made / path.name).symlink_to(path)
+    made.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(real, made, copy_function=_share)
     for name, data in headers.items():
         header = made / TUNINGS / name
         header.unlink()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from policygen.cli.options import cub_option, output_options
-from policygen.cli.scan import read_scan
+from policygen.cli.scan import read_scan, tree_and_headers
 from policygen.errors import InputError, Problems
 
 if TYPE_CHECKING:
@@ -49,9 +49,11 @@ def lint(
     HEADER is an algorithm (scan), a header's name (tuning_scan.cuh) or a file. Exit status 1 says
     that something was found.
     """
+    from policygen.proof.lint.outside import unprovable
     from policygen.proof.lint.rules import RULES, choose
     from policygen.proof.lint.run import family_name
     from policygen.proof.lint.run import lint as run_lint
+    from policygen.report.console import nearby
 
     if list_rules:
         width = max(len(rule.name) for rule in RULES)
@@ -65,7 +67,12 @@ def lint(
         # What an entry inherits may stand in a family that is not asked for.
         chosen, _ = read_scan(headers, cub=cub, regex=regex, archs=archs)
         families = {family_name(family) for family in chosen.families}
-    report = run_lint(scan, sources_of(scan, headers), rules, families)
+    _, paths = tree_and_headers(headers, cub)
+    if families is not None:
+        named = {family[0] for family in families}
+        paths = tuple(path for path in paths if path.name in named)
+    asked = unprovable(scan.cub, paths, nearby)
+    report = run_lint(scan, sources_of(scan, headers), rules, families, asked)
     if as_json:
         sys.stdout.write(report.to_json() + "\n")
     else:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from policygen.errors import EffectError
+from policygen.errors import EffectError, UnprovableError
 
 if TYPE_CHECKING:
     from policygen.cli.asking import Tree
@@ -103,11 +103,22 @@ def effect_of(
     """What a change does: by the tree's own dialect, and by families that were written, too."""
     from policygen.planning import legacy
 
-    own = _judged(legacy.part(plan, legacy=False), compiler, changed)
-    if plan.options.legacy != "update" or found.cub.dialect != "selectors":
-        return own
-    older = older_compiler(found, compiler, quiet=quiet)
-    return legacy.both(own, _judged(legacy.part(plan, legacy=True), older, changed))
+    _check_provable(found, changed)
+    effect = _judged(legacy.part(plan, legacy=False), compiler, changed)
+    if plan.options.legacy == "update" and found.cub.dialect == "selectors":
+        older = older_compiler(found, compiler, quiet=quiet)
+        effect = legacy.both(effect, _judged(legacy.part(plan, legacy=True), older, changed))
+    return effect
+
+
+def _check_provable(found: "Tree", names: "Iterable[str]") -> None:
+    """Raises where headers ask for what no proof can know."""
+    from policygen.proof.lint.outside import unprovable
+    from policygen.report.console import nearby
+
+    paths = [found.paths[name] for name in sorted(names)]
+    if asked := unprovable(found.cub, paths, nearby):
+        raise UnprovableError([finding.where for finding in asked])
 
 
 def _judged(plan: "Plan", compiler: "Compiler", changed: Mapping[str, bytes]) -> "Effect":

@@ -57,8 +57,9 @@ def look(
 
     change = _change(cub, base, store)
     names = tuple(sorted(change.contents))
-    if not names:
-        return _nothing(cub, change)
+    asked = _unprovable(cub)
+    if not names or asked:
+        return _unasked(cub, change, asked)
     plan = change.base.plan
     if plan is None and (applied := find_apply(store, Path(cub.root))):
         plan = applied[0]
@@ -105,21 +106,37 @@ def look(
     )
 
 
-def _nothing(cub: "Cub", change: Change) -> "Review":
+def _unasked(cub: "Cub", change: Change, asked: "tuple[Finding, ...]") -> "Review":
+    """Nothing that a compiler is asked about: no header differs, or what it said is no proof."""
     from policygen.model.review import Review
+    from policygen.proof.review import Found, reviewed, touched
 
-    remarks = (*change.remarks, "no tuning header differs")
+    entries = touched(change.before.headers, change.after.headers)
+    findings = _findings(change) if entries else ()
+    told, _ = reviewed(entries, (), Found((), findings, ()))
+    remark = "the compiler was not asked" if change.contents else "no tuning header differs"
+    remarks = (*change.remarks, remark)
     return Review(
         cub=cub,
         base=change.base.label,
         toolchain="",
         archs=(),
-        entries=(),
+        entries=told,
         compared=0,
-        diffs=(),
+        diffs=_diffs(change),
         commands=(),
         remarks=remarks,
+        unprovable=asked,
     )
+
+
+def _unprovable(cub: "Cub") -> "tuple[Finding, ...]":
+    """What the tree's headers ask for, whichever of their files the change is in."""
+    from policygen import tree
+    from policygen.proof.lint.outside import unprovable
+    from policygen.report.console import nearby
+
+    return tuple(unprovable(cub, tree.tuning_headers(cub), nearby))
 
 
 def _change(cub: "Cub", text: str | None, store: Path) -> Change:

@@ -83,7 +83,7 @@ def read_scan(
     from policygen.source.select import matches, select_families
 
     pattern, args, wanted = parse_regex(regex), parse_axes(axes), parse_archs(archs)
-    found, paths = _tree_and_headers(headers, cub)
+    found, paths = tree_and_headers(headers, cub)
     scanned = scan_headers(paths, cached=cached)
     families = select_families(scanned.headers, pattern, wanted, args, selectors=selectors)
     if not families and not scanned.errors and (regex or axes or archs):
@@ -93,7 +93,7 @@ def read_scan(
     return Scan(cub=found, families=families, chains=chains, problems=problems), scanned.errors
 
 
-def _tree_and_headers(names: tuple[str, ...], cub: str | None) -> "tuple[Cub, tuple[Path, ...]]":
+def tree_and_headers(names: tuple[str, ...], cub: str | None) -> "tuple[Cub, tuple[Path, ...]]":
     """The tree, and the headers that are named, or all of them."""
     from policygen import tree
     from policygen.cli.opening import open_cub

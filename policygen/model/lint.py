@@ -10,6 +10,7 @@ RuleName = Literal[
     "items-not-divisible-by-vector",
     "label-contradicts-values",
     "label-stores-exponent",
+    "not-provable",
     "same-as-inherited",
     "score-of-other-gpu",
     "shared-memory-over-limit",
@@ -27,6 +28,7 @@ class Finding(Record):
     severity: Severity
     header: str
     family: str
+    """Empty where a header is meant, or a file that it includes."""
     args: tuple[str, ...]
     line: int
     column: int
@@ -35,6 +37,11 @@ class Finding(Record):
     text: str
     """The source line, for a caret below it."""
     width: int
+
+    @property
+    def where(self) -> str:
+        """The place, and what is found there."""
+        return f"{self.path}:{self.line}: {self.message}"
 
 
 class LintReport(Document):

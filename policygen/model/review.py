@@ -94,11 +94,13 @@ class Review(Document):
     commands: tuple[str, ...]
     """What reproduces it."""
     remarks: tuple[str, ...] = ()
+    unprovable: tuple[Finding, ...] = ()
+    """Where the tree's headers depend on more than types and architecture."""
 
     @property
     def failures(self) -> tuple[str, ...]:
         """What must not be merged, in words."""
-        found = []
+        found = [finding.where for finding in self.unprovable]
         if self.effect is not None and self.effect.wrong:
             found.append(f"{len(self.effect.wrong)} workloads do not resolve as planned")
         if self.sass is not None and self.sass.changed:

@@ -11,15 +11,16 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 
 from policygen.cache import digest
-from policygen.errors import PolicygenError, ProcessError
+from policygen.errors import PolicygenError, ProcessError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.paths import cache_failure, cache_folder
 from policygen.process import run, threads
 from policygen.proof.deps import Made, remembered
+from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
 from policygen.proof.toolchain import REMEDY, Toolchain
 
 Progress = Callable[[int, int, str], None]
-FLAGS = ("-ptx", "--expt-relaxed-constexpr", "-w")
+FLAGS = ("-ptx", "-w")
 UNITS = "units"
 """Where units are compiled, and stay when they are refused."""
 LINES = 12
@@ -68,6 +69,8 @@ def compile_all(
         with lock:  # the second of two equal units finds what the first one made
             try:
                 return _compile(unit, toolchain, told, writer)
+            except UnprovableError:
+                raise  # no answer of this tree is worth anything
             except PolicygenError as error:
                 return error
 
@@ -93,8 +96,9 @@ def _made(
     folder = cache_folder() / UNITS
     # A folder of its own: another process may compile the same unit at the same time.
     with _writable(folder), TemporaryDirectory(dir=folder) as temporary:
-        source, made = Path(temporary) / "unit.cu", Path(temporary) / "unit.ptx"
-        source.write_text(unit.text())
+        source, made = Path(temporary) / UNIT, Path(temporary) / "main.ptx"
+        mark = new_mark()
+        source.write_text(marked(unit.text(), mark))
         command = [str(toolchain.nvcc), *options, *(f"-I{i}" for i in unit.includes)]
         try:
             outputs = ["--keep", "--keep-dir", temporary, "-o", str(made)]
@@ -102,7 +106,8 @@ def _made(
         except ProcessError as error:
             raise compile_failure(error, source, folder / f"{key[:32]}.cu", command) from error
         preprocessed = b"".join(path.read_bytes() for path in Path(temporary).glob("*.ii"))
-        return Made(told(made.read_text()).encode(), preprocessed, source)
+        check_unnamed(preprocessed, source)
+        return Made(told(made_of(made, mark).decode()).encode(), preprocessed, source)
 
 
 def compile_failure(

@@ -108,7 +108,7 @@ def files(preprocessed: bytes, folders: Folders, own: Path) -> list[str]:
 
 
 def _endless(path: str) -> bool:
-    """Whether a file is larger than what a compiler reads: then nothing is known of what it read."""
+    """Whether a file is larger than what a compiler reads: what it did read is not known then."""
     try:
         return path.startswith(os.sep) and os.stat(path).st_size > LARGEST  # noqa: PTH116
     except OSError:

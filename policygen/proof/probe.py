@@ -13,6 +13,7 @@ from policygen.model.marks import Marked
 from policygen.model.tuning import Value
 from policygen.proof import answers
 from policygen.proof.compile import Progress, RefusedError, Unit, compile_all
+from policygen.proof.mark import NOTHING
 from policygen.proof.overlay import overlay
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import (
@@ -201,6 +202,8 @@ def _unit(batch: Batch, tree: Tree, std: int) -> Unit:
 def _read(batch: Batch, packed: str) -> Iterable[tuple[tuple[int, str, bool], tuple[str, ...]]]:
     found = answers.unpack(packed)
     rows = [row for section in batch.sections for row in section.rows]
+    if lost := len(rows) - len(found.keys() & range(len(rows))):
+        raise InputError(f"the probe's PTX lacks {lost} of {len(rows)} answers", NOTHING)
     for index, (workload, arch) in enumerate(rows):
         yield (id(workload), arch, batch.marked), found[index]
 

@@ -24,6 +24,7 @@ COMMENT = 65_536
 """Characters that a comment of a pull request holds."""
 _EMPTY = re.compile(r"\n{3,}")
 UNTOUCHED = "No workload gets other values by it: those that it decides keep theirs."
+UNASKED = "Which workloads get other values by it is not known: the headers are not provable."
 COMPUTED = "No workload gets other values by it alone: it computes them from other returns."
 NOISE = 0.005
 """Less than this from 1 is neither a win nor a loss."""
@@ -54,6 +55,10 @@ def annotations(document: Review) -> str:
                     "notice", path, entry.place.line, "no database row", "found in no database"
                 )
             )
+    rows += [
+        _annotation("error", one.path, one.line, one.rule, one.message)
+        for one in document.unprovable
+    ]
     wrong = document.effect.wrong if document.effect else ()
     kernels = document.sass.different if document.sass else ()
     told = [("effect", f"{one.name}: {one.reason}") for one in wrong]
@@ -109,7 +114,10 @@ def _values(document: Review) -> dict[str, Any]:
         ),
         "cards": _cards(document),
         "failures": document.failures,
-        "entries": [_entry(one) for one in document.entries],
+        "entries": [
+            {**_entry(one), **({"untouched": UNASKED} if document.unprovable else {})}
+            for one in document.entries
+        ],
         "others": [_differing(one) for one in document.others],
         "actions": [
             {
@@ -155,6 +163,8 @@ def _what(document: Review) -> tuple[str, list[str]]:
     rows = [row for one in document.entries for row in one.reached] + list(document.others)
     archs = sorted({row.arch for row in rows}, key=arch_number)
     points = {point_of(row.benchmark, row.workload) for row in rows}
+    if document.unprovable:
+        return ", ".join(counts) or "no entry", ["which workloads get other values is not known"]
     return ", ".join(counts) or "no entry", [
         f"{plural(len(points), 'workload')} with other values on {', '.join(archs)}"
         if rows
@@ -184,6 +194,8 @@ def _why(document: Review) -> tuple[str, list[str]]:
 
 
 def _proven(document: Review) -> tuple[str, list[str]]:
+    if document.unprovable:
+        return "no", [f"not provable: {plural(len(document.unprovable), 'place')} in the headers"]
     rows = []
     if document.effect is None:
         rows.append("effect: not of a plan; what the compiler selects is below")

@@ -17,6 +17,7 @@ class Rule:
     severity: Severity
     summary: str
     check: Callable[[Subject], Iterable[Remark]]
+    """Nothing for a rule about whole headers."""
 
 
 RULES = (
@@ -73,6 +74,12 @@ RULES = (
         "error",
         "two live entries are for the same arguments",
         duplicates.duplicate,
+    ),
+    Rule(
+        "not-provable",
+        "error",
+        "a header depends on more than types and architecture, as a file's name or a macro",
+        lambda _: (),
     ),
 )
 

@@ -16,8 +16,12 @@ def lint(
     sources: Mapping[str, Source],
     rules: tuple[Rule, ...] = RULES,
     families: Collection[FamilyName] | None = None,
+    unprovable: Collection[Finding] = (),
 ) -> LintReport:
-    """What the rules find in the entries of a scan, or of some of its families."""
+    """What the rules find in the entries of a scan, or of some of its families.
+
+    `unprovable` is what its headers ask for.
+    """
     judged = [s for s in subjects(scan) if families is None or family_name(s.family) in families]
     findings = [
         _finding(rule, subject, remark, sources[subject.family.header])
@@ -25,12 +29,13 @@ def lint(
         for rule in rules
         for remark in rule.check(subject)
     ]
+    asked = {rule.name for rule in rules}
+    findings += [finding for finding in unprovable if finding.rule in asked]
     findings.sort(key=lambda f: (f.path, f.line, f.column, f.rule, f.message))
-    names = {rule.name for rule in rules}
     seen = {family_name(s.family): s.family for s in judged}
     return LintReport(
         cub=scan.cub,
-        off=tuple(rule.name for rule in RULES if rule.name not in names),
+        off=tuple(rule.name for rule in RULES if rule.name not in asked),
         families=len(seen),
         entries=len(judged),
         unbound=tuple(

@@ -1,6 +1,5 @@
 """Translation units to kernels, each compiled once for what it depends on."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,17 +10,21 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from policygen.cache import digest, keep, kept, written_by
-from policygen.errors import InputError, PolicygenError, ProcessError
+from policygen.errors import PolicygenError, ProcessError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.model.sass import Kernel
 from policygen.paths import cache_failure
 from policygen.process import run
+from policygen.proof import lexemes
 from policygen.proof.compile import UNITS, compile_failure
 from policygen.proof.deps import Made, remembered
+from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
 from policygen.proof.sass import cubin as cubin_reader
 from policygen.proof.sass import listing as listings
-from policygen.proof.sass.cubin import read_cubin
+from policygen.proof.sass import preprocessed
+from policygen.proof.sass.cubin import check_usage, read_cubin
 from policygen.proof.sass.listing import read_listing, read_usage
+from policygen.proof.sass.preprocessed import content, ended
 from policygen.proof.toolchain import REMEDY, Toolchain, find_disassembler, program
 
 # As in a release: without asserts, which hold the numbers of their lines.
@@ -114,6 +117,8 @@ def _attempt(make: Callable[[], Answer]) -> Answer | PolicygenError:
     """What is made, or why it is not: one failure must not end the others."""
     try:
         return make()
+    except UnprovableError:
+        raise  # nothing that is compiled of this tree is worth anything
     except PolicygenError as error:
         return error
     except OSError as error:
@@ -121,7 +126,7 @@ def _attempt(make: Callable[[], Answer]) -> Answer | PolicygenError:
 
 
 def _preprocessed(headers: Headers, tools: Tools, cache: Path) -> str:
-    key = digest(headers.text, *headers.flags, tools.identity)
+    key = digest(headers.text, *headers.flags, tools.identity, written_by(lexemes, preprocessed))
     paths = (*headers.includes, *tools.roots)
     return remembered(
         "preprocessed", key, paths, lambda: _named(headers, tools, cache, key), cache
@@ -129,13 +134,15 @@ def _preprocessed(headers: Headers, tools: Tools, cache: Path) -> str:
 
 
 def _named(headers: Headers, tools: Tools, cache: Path, key: str) -> Made:
-    with _file(headers.text.encode(), cache) as source:
+    mark = new_mark()
+    with _file(ended(headers.text, mark).encode(), cache) as source:
         made = source.with_suffix(".ii")
-        command = [tools.nvcc, "-E", *headers.options]
+        # With the macros, too: what is called below the headers may be one.
+        command = [tools.nvcc, "-E", "-Xcompiler", "-dD", *headers.options]
         _compile(command, source, made, _refused(cache, key))
-        text = made.read_bytes()
-        name = hashlib.sha256(_without_places(text)).hexdigest()
-        return Made(name.encode(), text, source)
+        text = made_of(made, mark)
+        check_unnamed(text, source)
+        return Made(content(text, mark, headers.includes).encode(), text, source)
 
 
 def _built(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...]:
@@ -147,9 +154,7 @@ def _built(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...]:
     with _file(cubin, cache) as place:
         listing = run([tools.cuobjdump, "-res-usage", str(place)], install=REMEDY)
     usage = read_usage(listing)
-    if found.keys() != usage.keys():
-        name = min(found.keys() ^ usage.keys())
-        raise InputError(f"cuobjdump and the cubin do not agree about {name}")
+    check_usage(usage, found)
     kernels = tuple(
         Kernel(name=n, code=(one.digest,), resources=usage[n], max_threads=one.max_threads)
         for n, one in sorted(found.items())
@@ -165,11 +170,13 @@ def _disassembled(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...]:
     cubin = _cubin(job, tools, cache)
     with _file(cubin, cache) as place:
         listing = run([tools.cuobjdump, "-sass", "-res-usage", str(place)], install=REMEDY)
-    bounds = {name: one.max_threads for name, one in read_cubin(cubin, "the cubin").items()}
+    found = read_cubin(cubin, "the cubin")
+    digests = {name: one.digest for name, one in found.items()}
     kernels = tuple(
-        kernel.model_copy(update={"max_threads": bounds.get(kernel.name)})
-        for kernel in read_listing(listing, "cuobjdump's listing")
+        kernel.model_copy(update={"max_threads": found[kernel.name].max_threads})
+        for kernel in read_listing(listing, "cuobjdump's listing", digests)
     )
+    check_usage({kernel.name: kernel.resources for kernel in kernels}, found)
     keep("sass", key, _KERNELS.dump_json(kernels), cache)
     return kernels
 
@@ -178,11 +185,13 @@ def _cubin(job: Job, tools: Tools, cache: Path) -> bytes:
     key = _key(job, tools)
     if (known := kept("cubin", key, cache)) is not None:
         return known
-    with _file(job.text.encode(), cache) as source:
+    mark = new_mark()
+    with _file(marked(job.text, mark).encode(), cache) as source:
         made = source.with_suffix(".cubin")
         command = [tools.nvcc, "-cubin", *job.headers.options]
         _compile(command, source, made, _refused(cache, key))
-        cubin = made.read_bytes()
+        cubin = made_of(made, mark)
+    read_cubin(cubin, "the cubin")
     keep("cubin", key, cubin, cache)
     return cubin
 
@@ -203,7 +212,7 @@ def _file(data: bytes, cache: Path) -> Iterator[Path]:
     folder = cache / UNITS
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder) as temporary:
-        path = Path(temporary) / "unit.cu"
+        path = Path(temporary) / UNIT
         path.write_bytes(data)
         yield path
 
@@ -213,12 +222,6 @@ def _compile(command: Sequence[str], source: Path, made: Path, kept: Path) -> No
         run([*command, "-o", str(made), str(source)], folder=source.parent, install=REMEDY)
     except ProcessError as error:
         raise compile_failure(error, source, kept, command) from error
-
-
-def _without_places(text: bytes) -> bytes:
-    """Without `# 12 "file.cuh"`, and without the space that comments leave."""
-    lines = (line.strip() for line in text.splitlines())
-    return b"\n".join(line for line in lines if line and not line.startswith(b"# "))
 
 
 def _known(kind: str, key: str, cache: Path) -> tuple[Kernel, ...] | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
-from policygen.errors import PolicygenError
+from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.sass import Different, KernelPlace, Refused, Renamed, SassRow, Side
 from policygen.proof.sass.compiler import Kernels, Spot
@@ -13,6 +13,8 @@ from policygen.proof.sass.difference import diff, summary
 from policygen.proof.sass.names import demangled, function, lasting, short
 from policygen.proof.sass.pairs import Pair, pairs, verdict
 from policygen.proof.sass.sides import Sides
+
+HELPERS = "it has no kernels but helpers, which are never run: there is nothing to compare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,9 @@ def verdicts(sides: Sides) -> Verdicts:
             [k for k in side if function(lasting(cpp[k.name])) not in helpers]
             for side in (before, after)
         )
+        if not old and not new:
+            found.refused.extend(_refused(spot, "after", InputError(HELPERS)))
+            counts["refused"] += 1
         for pair in pairs(old, new, cpp):
             counts["kernels"] += 1
             counts[_count(found, spot, pair, cpp)] += 1

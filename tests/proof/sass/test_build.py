@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from policygen.cache import keep
-from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
+from policygen.errors import (
+    InputError,
+    MissingToolError,
+    PolicygenError,
+    ProcessError,
+    UnprovableError,
+)
 from policygen.proof.compile import RefusedError
 from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
 from policygen.proof.toolchain import find_toolchain
@@ -79,6 +85,101 @@ def test_a_name_that_is_damaged_is_made_again(tools, cache, tmp_path):
     for damage in (b"", name.encode()[:-1], b"\xff" * 64):
         kept.write_bytes(damage)
         assert preprocess(headers, tools, cache) == name
+
+
+def test_what_macros_are_decides_too(tools, cache, tmp_path):
+    """The call below the headers may be one: `#define Sum Max` leaves no other text."""
+    one = included(tmp_path / "one", "#define VALUE 1\n")
+    two = included(tmp_path / "two", "#define VALUE 1\n#define Sum Max\n")
+    assert preprocess(one, tools, cache) != preprocess(two, tools, cache)
+
+
+def test_lines_within_raw_strings_are_text(tools, cache, tmp_path):
+    raw = '#define VALUE 1\nconst char* text = R"(\n# %d "file" 1\n)";\n'
+    one, two = (included(tmp_path / str(n), raw % n) for n in (12, 13))
+    assert preprocess(one, tools, cache) != preprocess(two, tools, cache)
+
+
+def test_a_header_that_asks_for_its_lines_is_the_same_on_these_alone(tools, cache, tmp_path):
+    text = "#define VALUE 1\ninline int line() { return __builtin_LINE(); }\n"
+    one, two = included(tmp_path / "one", text), included(tmp_path / "two", f"\n{text}")
+    assert preprocess(one, tools, cache) != preprocess(two, tools, cache)
+
+
+def test_a_header_that_asks_for_the_units_name_is_named(tools, cache, tmp_path):
+    text = "#define VALUE 1\n\n#define NAME(a, b) a##b\nauto name = NAME(__BASE_, FILE__);\n"
+    with pytest.raises(UnprovableError) as error:
+        preprocess(included(tmp_path / "one", text), tools, cache)
+    assert str(error.value) == (
+        "the tunings are not provable: they depend on more than types and architecture\n"
+        f"  {tmp_path}/one/some.cuh:4: it asks for the name of the file that is compiled"
+    )
+
+
+PRINTS = 'while [ "$1" != -o ]; do shift; done; '
+
+
+@pytest.mark.parametrize(
+    ("does", "message"),
+    [
+        ("true", "nvcc made nothing of a unit, and says that it did"),
+        (f'{PRINTS}: > "$2"', "nvcc made nothing of a unit, and says that it did"),
+        (f'{PRINTS}echo same > "$2"', "what nvcc made is not of the unit that it was given"),
+        (
+            f'{PRINTS}tail -1 "$3" > "$2"; echo >> "$2"; cat "$2" "$2" > "$2.twice"; '
+            'mv "$2.twice" "$2"',
+            "what the preprocessor printed does not end with the unit that it was given",
+        ),
+        (
+            f'{PRINTS}tail -1 "$3" > "$2"',
+            "the preprocessor read nothing of what the unit includes",
+        ),
+    ],
+)
+def test_a_preprocessor_that_says_nothing_of_the_unit_is_refused(
+    tools, cache, tmp_path, does, message
+):
+    fake = replace(tools, nvcc=script(tmp_path / "nvcc", does))
+    headers = included(tmp_path / "one", "#define VALUE 1\n")
+    error = preprocess(headers, fake, cache)
+    assert isinstance(error, InputError)
+    assert error.message == message
+    assert isinstance(preprocess(headers, tools, cache), str)
+
+
+@pytest.mark.parametrize("make", [build, disassemble])
+def test_a_cubin_of_another_unit_is_refused(tools, cache, tmp_path, make):
+    old = tmp_path / "old.cubin"
+    saves = f'{tools.nvcc} "$@"; {PRINTS}cp "$2" {old}'
+    assert not isinstance(
+        make(job(), replace(tools, nvcc=script(tmp_path / "saves", saves)), cache), PolicygenError
+    )
+    replays = replace(tools, nvcc=script(tmp_path / "nvcc", f'{PRINTS}cp {old} "$2"'))
+    error = make(job(content="other"), replays, cache)
+    assert isinstance(error, InputError)
+    assert error.message == "what nvcc made is not of the unit that it was given"
+
+
+def test_a_unit_without_kernels_is_never_kept(tools, cache):
+    error = build(job("int nothing;\n"), tools, cache)
+    assert isinstance(error, InputError)
+    assert error.message == "the cubin: no kernel is recognised in it"
+    assert not (cache / "cubin").exists()
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ("s/FADD/FMUL/; s/0x\\([0-9a-f]\\{15\\}\\)0/0x\\11/", "lists another code of"),
+        ("s/CUB_300001/CUB_300002/", "and the cubin do not agree about"),
+    ],
+)
+def test_a_listing_of_another_code_is_refused(tools, cache, tmp_path, edit, message):
+    fake = script(tmp_path / "cuobjdump", f"{tools.cuobjdump} \"$@\" | sed '{edit}'")
+    error = disassemble(job(), replace(tools, cuobjdump=fake), cache)
+    assert isinstance(error, InputError)
+    assert message in error.message
+    assert not isinstance(disassemble(job(), tools, cache), PolicygenError)
 
 
 def test_headers_that_are_refused_say_why(tools, cache, tmp_path):
@@ -214,5 +315,6 @@ def test_another_process_can_do_a_job(tools):
         InputError("a", "b"),
         RefusedError(["nvcc"], 1, "text"),
         MissingToolError("a", "b"),
+        UnprovableError(["a"]),
     ):
         assert str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from policygen.bindings.load import types
 from policygen.errors import PolicygenError
+from policygen.model.sass import Kernel
 from policygen.proof.sass import compiler as module
 from policygen.proof.sass.build import Tools
 from policygen.proof.sass.calls import Wanted, calls
@@ -18,6 +20,7 @@ from tests.probing import root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
+HELPER = types().helper_kernels[0]
 ONE = {"KeyT": frozenset({"I8", "I16"}), "OffsetT": frozenset({"I32", "I64"})}
 
 
@@ -68,6 +71,20 @@ def test_one_that_is_refused_does_not_end_the_others(tools, four, tmp_path):
     ]
     assert found.only_before
     assert isinstance(sides.before[spot], PolicygenError)
+
+
+def test_helpers_alone_are_not_called_equal():
+    name = f"_Z{len(HELPER)}{HELPER}v"
+    helper = (Kernel(name=name, code=("EXIT",), resources={}),)
+    spot = ("cub.bench.merge.keys", ()), "sm90"
+    found = verdicts(Sides({spot: helper}, {spot: helper}))
+    assert [(row.kernels, row.refused) for row in found.rows] == [(0, 1)]
+    assert [(one.side, one.message) for one in found.refused] == [
+        (
+            "after",
+            "it has no kernels but helpers, which are never run: there is nothing to compare",
+        )
+    ]
 
 
 def test_nothing_compared_is_nothing_found():

@@ -1,0 +1,56 @@
+"""A unit looks like a user's, and what is made of it shows that it was made of it."""
+
+import os
+import re
+import secrets
+from pathlib import Path
+
+from policygen.errors import InputError, UnprovableError
+
+UNIT = "main.cu"
+NOTHING = "Nothing is said of it. Is this nvcc whole?"
+# # 12 "/folder/file.cuh" 1 3
+PLACE = re.compile(rb'^# (\d+) "((?:[^"\\\n]|\\.)*)"(?: [1-4])*$', re.M)
+
+
+def new_mark() -> str:
+    """A name that nobody can know before: no header, and no answer to another question."""
+    return f"policygen_unit_{secrets.token_hex(16)}"
+
+
+def marked(unit: str, mark: str) -> str:
+    """A unit that ends with its mark, in what a device gets."""
+    return f"{unit}\n__device__ int {mark};\n"
+
+
+def made_of(path: Path, mark: str) -> bytes:
+    """What a compiler made of a unit; nothing, and what it made of another, is an error."""
+    try:
+        made = path.read_bytes()
+    except FileNotFoundError:
+        made = b""
+    if not made:
+        raise InputError("nvcc made nothing of a unit, and says that it did", NOTHING)
+    if mark.encode() not in made:
+        raise InputError("what nvcc made is not of the unit that it was given", NOTHING)
+    return made
+
+
+def check_unnamed(preprocessed: bytes, source: Path) -> None:
+    """Raises where a header asked for the unit's name: nobody else knows its folder's."""
+    name = os.fsencode(source.parent.name)
+    at = 0
+    while (at := preprocessed.find(name, at)) >= 0:
+        start = preprocessed.rfind(b"\n", 0, at) + 1
+        at += len(name)
+        if not PLACE.match(preprocessed, start):
+            text = "asks for the name of the file that is compiled"
+            raise UnprovableError([f"{_place(preprocessed, start)}: it {text}"])
+
+
+def _place(text: bytes, position: int) -> str:
+    """Which line of which file a position comes from."""
+    for match in reversed(list(PLACE.finditer(text, 0, position))):
+        line = int(match[1]) + text.count(b"\n", match.end() + 1, position)
+        return f"{os.fsdecode(match[2])}:{line}"
+    return "the unit"

@@ -1,0 +1,1 @@
+"""What tunings depend on beside their types and architecture, which no proof can know."""
