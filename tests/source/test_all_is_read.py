@@ -24,7 +24,7 @@ struct policy_selector
 {
   int key_size;
 
-  _CCCL_HOST_DEVICE_API constexpr auto operator()(::cuda::compute_capability cc) const -> MergePolicy
+  CUB_API constexpr auto operator()(::cuda::compute_capability cc) const -> MergePolicy
   {
     if (cc >= ::cuda::compute_capability{10, 0})
     {
@@ -107,13 +107,13 @@ def test_a_second_name_of_a_policy_reads_the_same(declared):
         (
             "-> MergePolicy",
             "-> P",
-            "14:25: operator(): cannot read the policies of a function that returns P, which is no"
+            "14:11: operator(): cannot read the policies of a function that returns P, which is no"
             " struct of this header",
         ),
         (
             "struct MergePolicy",
             "struct MergePolicy : base",
-            "14:25: operator(): cannot read the policies of a function that returns MergePolicy,"
+            "14:11: operator(): cannot read the policies of a function that returns MergePolicy,"
             " which is no struct of this header",
         ),
         ("  int items;", "  int items, more;", "5:3: MergePolicy: cannot read this field"),
@@ -312,3 +312,25 @@ def test_headers_of_tunings_that_include_each_other_are_read_for_themselves(fold
     two.write_bytes(wrap(ENTRIES.decode()))
     assert scan_headers([one, two]).errors == ()
     assert scan_headers([one]).errors == ()
+
+
+PARTS = """struct Part { int items; };
+struct Whole { Part part; };
+HEAD get_PART(::cuda::compute_capability cc)
+{
+  if (cc >= ::cuda::compute_capability{9, 0}) { return Part{3}; }
+  return Part{2};
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("sm90_part", 2), ("vectorized", 0)],
+)
+def test_a_helper_of_a_deduced_type_that_makes_a_part_has_no_entries(name, count):
+    """CUB has one, `tuned_vectorized_policy`; what is called after an architecture is a tuning."""
+    text = PARTS.replace("PART", name).replace("HEAD", "constexpr auto")
+    assert len(returns(text)) == count
+    plain = PARTS.replace("PART", name).replace("HEAD", "constexpr Part")
+    assert len(returns(plain)) == 2

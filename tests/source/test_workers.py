@@ -45,6 +45,9 @@ def test_a_header_is_read_as_in_this_process():
     assert entries(found) == [{}, {"items": 7}]
 
 
+MACROS = b"#define X0 1 +\n" + b"".join(
+    b"#define X%d X%d X%d\n" % (i, i - 1, i - 1) for i in range(1, 40)
+)
 HANGS = {
     "words without a sign, which clang tries in cubic time": (
         b"template <> struct " + b"A B " * 20_000 + b"{};",
@@ -63,11 +66,10 @@ HANGS = {
         "tree/tuning_x.cuh:4:61: more than 200 brackets within each other",
     ),
     "a macro that doubles": (
-        b"#define X0 a b\n"
-        + b"".join(b"#define X%d X%d X%d\n" % (i, i - 1, i - 1) for i in range(1, 40))
-        + b"X39",
-        None,
+        MACROS + b"X39",
+        "tree/tuning_x.cuh:44:1: X39 is a macro of line 43: cannot read what it expands to",
     ),
+    "a macro that doubles in a condition": (MACROS + b"#if X39\n#endif", None),
     "a function that takes for ever": (
         b"constexpr int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
         b"template <> struct sm90_tuning<int, 1> { static constexpr int a = f(70) + 1; };",
@@ -93,12 +95,12 @@ HANGS = {
 
 @pytest.mark.parametrize("name", HANGS)
 def test_what_would_take_minutes_is_refused_in_seconds(name, monkeypatch):
-    """With a limit of a second; the one that is shipped is three, which suits slow machines."""
-    monkeypatch.setattr(worker, "SECONDS", 1.0)
+    """With a limit of half a second; that which is shipped is three, for slow machines."""
+    monkeypatch.setattr(worker, "SECONDS", 0.5)
     data, message = HANGS[name]
     began = time.monotonic()
     found = told(wrap("@").replace(b"@", data))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10  # on a machine with much else to do
     assert isinstance(found, str)
     assert found.startswith("tree/tuning_x.cuh:")
     assert message is None or found == message
@@ -135,7 +137,7 @@ def test_a_worker_that_takes_too_much_of_the_processor_is_ended(monkeypatch):
 def test_a_worker_that_takes_too_much_memory_is_ended(monkeypatch):
     monkeypatch.setattr(worker, "MEMORY", 300 << 20)
     assert entries(told(FINE)) == [{}, {"items": 7}]
-    data, _ = HANGS["a macro that doubles"]
+    data, _ = HANGS["a macro that doubles in a condition"]
     found = told(wrap("@").replace(b"@", data))
     assert found.startswith("tree/tuning_x.cuh:1:1: libclang ")
 

@@ -69,11 +69,13 @@ def read_selectors(source: Source, header: str) -> tuple[Family, ...]:
     functions = list(functions_of(code, blocks, structs))
     bodies = [block.body for block in blocks if block.kind == "function"]
     check_returns(source.text, look(source.text.data), bodies)
-    _check_results(source.text, blocks, structs, functions)
+    _check_results(source.text, blocks, functions)
     namespaces = find_namespaces(code)
     known = _Branches(source, structs, {f.name: f for f in functions})
     families: list[Family] = []
     for function in functions:
+        if function.helps:
+            continue
         try:
             body = read_body(code, function.body)
         except UnreadableError as error:
@@ -104,7 +106,6 @@ def read_selectors(source: Source, header: str) -> tuple[Family, ...]:
 def _check_results(
     text: Text,
     blocks: Sequence[Block],
-    structs: Mapping[str, Struct],
     functions: Sequence[Function],
 ) -> None:
     """Raises at a function that asks for the architecture, and returns what is not known here."""
@@ -113,8 +114,6 @@ def _check_results(
         if block.kind != "function" or block.body in read or block.parameters is None:
             continue
         result = result_of(text.code, block)
-        if result in structs:
-            continue  # it makes a part of a policy
         asks = _SELECTS.search(text.code, *block.parameters) or NAMED.search(block.name)
         if asks and not _SCALAR.fullmatch(result):
             named = f"{result}, which is no struct of this header"

@@ -64,6 +64,8 @@ class Function:
     parameters: tuple[str, ...]
     span: Span
     body: Span
+    helps: bool = False
+    """It makes a part of what another one returns: its own returns are no entries."""
 
     @property
     def label(self) -> str:
@@ -138,14 +140,15 @@ def find_namespaces(code: bytes) -> list[tuple[Span, str]]:
 
 
 def find_functions(code: bytes, structs: Mapping[str, Struct]) -> Iterator[Function]:
-    """The functions that return one of the structs, in order."""
-    return functions_of(code, list(find_blocks(code)), structs)
+    """The functions that return one of the structs and have entries, in order."""
+    found = functions_of(code, list(find_blocks(code)), structs)
+    return (function for function in found if not function.helps)
 
 
 def functions_of(
     code: bytes, blocks: Iterable[Block], structs: Mapping[str, Struct]
 ) -> Iterator[Function]:
-    """The same, of what braces open."""
+    """The same with those that help others, of what braces open."""
     aliases = {(m[1] or m[4]).decode(): squeeze(m[2] or m[3]) for m in _ALIAS.finditer(code)}
     parts = {of for struct in structs.values() for of in struct.types}
     for block in blocks:
@@ -156,7 +159,7 @@ def functions_of(
         name = (optional[1] if optional else result).rpartition("::")[2]
         if name not in structs and name in aliases:
             name = aliases[name].rpartition("::")[2]
-        if name not in structs or _helps(block, name, parts):
+        if name not in structs:
             continue
         at = block.start
         around = [s for s in structs.values() if s.body.start <= at < s.body.end]
@@ -164,19 +167,21 @@ def functions_of(
         parameters = [
             _PARAMETER.search(code[p.start : p.end]) for p in split_list(code, *block.parameters)
         ]
+        scope = max(around, key=lambda s: s.span.start).name if around else ""
         yield Function(
             name=block.name,
-            scope=max(around, key=lambda s: s.span.start).name if around else "",
+            scope=scope,
             returns=name,
             optional=optional is not None,
             parameters=tuple(p[1].decode() for p in parameters if p),
             span=Span(at, block.body.end + 1),
             body=block.body,
+            helps=not scope and _helps(block, name, parts),
         )
 
 
 def _helps(block: Block, returns: str, parts: Collection[str]) -> bool:
-    """Whether a function of a deduced type only makes a part of what another one returns.
+    """Whether a free function of a deduced type only makes a part of what another one returns.
 
     `tuned_vectorized_policy` of CUB 3.5 and 3.6 is one: what it returns is no entry.
     """
