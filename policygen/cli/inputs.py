@@ -27,6 +27,17 @@ class Inputs:
         return workload.model_copy(update={"databases": tuple(files)})
 
 
+def is_results(path: Path) -> bool:
+    """Whether a file that only a plan or a store names holds results; else nobody looks into it."""
+    from policygen.results.database import is_database
+    from policygen.results.nvbench import is_nvbench
+
+    try:
+        return path.is_file() and (is_database(path) or is_nvbench(path.read_bytes()))
+    except OSError:
+        return False
+
+
 @contextmanager
 def open_inputs(
     files: Sequence[str], benches: Sequence[str], base: str | None = None

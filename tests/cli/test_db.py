@@ -1,10 +1,12 @@
 import json
+import os
 import shutil
 import sqlite3
 
 import pytest
 
 from fixtures.databases.demo import demo_database
+from policygen.cli.inputs import is_results
 from policygen.cli.main import main
 from policygen.results.store import Store
 from tests.results.build import ALGORITHM, Builder, simple
@@ -288,3 +290,12 @@ def test_an_nvbench_pair_needs_both(tmp_path, capsys, monkeypatch, arguments, me
     monkeypatch.chdir(tmp_path)
     status, _, err = run(capsys, "top", *arguments)
     assert (status, err.startswith(f"policygen: error: {message}")) == (2, True)
+
+
+def test_what_a_plan_names_is_looked_into_only_where_it_holds_results(demo, tmp_path):
+    """A plan and a store can be strangers'; what they name could be anything of the machine."""
+    secret = tmp_path / "config.json"
+    secret.write_text('{"auths": {"registry": "secret"}}')
+    os.mkfifo(tmp_path / "fifo")
+    names = (demo, secret, tmp_path / "fifo", tmp_path / "none", tmp_path)
+    assert [is_results(path) for path in names] == [True, False, False, False, False]
