@@ -3,14 +3,23 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check bench schemas clean
+# As many workers as there are cores; what one compiles the others find in the store that they share.
+PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=loadfile
+
+.PHONY: demo test test-slow check bench schemas clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
 
+# What a contributor runs: of what takes long, a sample.
 test: .venv/installed-dev
 	$(BIN)/coverage erase
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(PYTEST) -m 'not slow' --cov --cov-report=
+
+# The rest, after `make test`; and what both covered together.
+test-slow: .venv/installed-dev
+	$(PYTEST) -m slow --cov --cov-append --cov-report=
+	$(BIN)/coverage report
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -1,5 +1,10 @@
-"""`policygen.toml`, and how every TOML file of ours is read."""
+"""`policygen.toml`, and how every TOML file of ours is read.
 
+Bindings are C++ that is compiled, and rules decide what is merged. So nothing is read because it
+lies in the current folder, which may be a stranger's checkout: the file is named, or is none.
+"""
+
+import os
 import re
 import tomllib
 from collections.abc import Sequence
@@ -14,6 +19,8 @@ from policygen.model.base import Record
 from policygen.model.results import Rules
 
 NAME = "policygen.toml"
+VARIABLE = "POLICYGEN_CONFIG"
+"""The environment's variable that names one's own."""
 
 # Invalid value (at line 3, column 5)
 _PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
@@ -40,13 +47,33 @@ class Config:
     settings: Settings
 
 
-def find_config(folder: Path) -> Config | None:
-    """The nearest `policygen.toml` in a folder or above it."""
-    for place in (folder, *folder.parents):
-        path = place / NAME
-        if _is_there(path):
-            return Config(path, load_toml(path, Settings))
-    return None
+def configured() -> Config | None:
+    """The settings of the file that `--config` or the environment names; none where none does."""
+    path = _named()
+    return None if path is None else Config(path, load_toml(path, Settings))
+
+
+def choose(path: str | None) -> None:
+    """From now on that file counts; none: the one of the environment."""
+    _chosen[:] = [] if path is None else [Path(path).absolute()]
+
+
+def passed_by(folder: Path) -> Path | None:
+    """The nearest `policygen.toml` in a folder or above it, where none is named: it is not read."""
+    if _named() is not None:
+        return None
+    paths = (place / NAME for place in (folder, *folder.parents))
+    return next((path for path in paths if _is_there(path)), None)
+
+
+def _named() -> Path | None:
+    if _chosen:
+        return _chosen[0]
+    named = os.environ.get(VARIABLE)
+    return Path(named).absolute() if named else None
+
+
+_chosen: list[Path] = []
 
 
 def load_toml(path: Path, model: type[Model]) -> Model:

@@ -3,11 +3,21 @@
 They are not frozen: Python itself writes a traceback into an exception that passes by.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from policygen.textdiff import unified
+from policygen.untrusted import visible
+
+# A name may hold the end of a line: nothing of a message begins a line as messages of ours do
+_LINE = re.compile(r"\n(?=[^ \n])")
+_TAB = "\t"
+
+
+def _indented(text: str) -> str:
+    return _LINE.sub("\n  ", text)
 
 
 class PolicygenError(Exception):
@@ -24,7 +34,8 @@ class InputError(PolicygenError):
     remedy: str | None = None
 
     def __str__(self) -> str:
-        return self.message if self.remedy is None else f"{self.message}\n  {self.remedy}"
+        rows = [self.message] if self.remedy is None else [self.message, f"  {self.remedy}"]
+        return _indented("\n".join(rows))
 
 
 @dataclass(eq=False)
@@ -40,15 +51,18 @@ class SourceError(PolicygenError):
     remedy: str | None = None
 
     def __str__(self) -> str:
-        place = f"{self.path}:{self.line}:{self.column}: {self.message}"
-        rows = [place]
+        rows = [f"{self.path}:{self.line}:{self.column}: {self.message}"]
         if self.text:
             # Tabs stay, so that the caret stands under its character whatever a tab's width is.
-            lead = "".join("\t" if char == "\t" else " " for char in self.text[: self.column - 1])
-            rows += [f"  {self.text}", f"  {lead}{'^' * max(1, self.width)}"]
+            before, under = self.text[: self.column - 1], self.text[self.column - 1 :]
+            lead = "".join("\t" if char == "\t" else " " for char in visible(before, _TAB))
+            marked = under[: self.width]
+            more = len(visible(marked, _TAB)) - len(marked)
+            rows.append(f"  {visible(self.text, _TAB)}")
+            rows.append(f"  {lead}{'^' * (max(1, self.width) + more)}")
         if self.remedy:
             rows.append(f"  {self.remedy}")
-        return "\n".join(rows)
+        return _indented("\n".join(rows))
 
 
 @dataclass(eq=False)
@@ -72,7 +86,7 @@ class EditedError(PolicygenError):
             rows.append(f"  ... and {cut:,} more lines")
         if self.remedy:
             rows.append(f"  {self.remedy}")
-        return "\n".join(rows)
+        return _indented("\n".join(rows))
 
 
 @dataclass(eq=False)
@@ -98,10 +112,11 @@ class ProcessError(PolicygenError):
 
     def __str__(self) -> str:
         rows = [f"command failed with status {self.status}: {' '.join(self.command)}"]
-        rows += [f"  {line}" for line in self.stderr.strip().splitlines()]
+        told = self.stderr.strip()
+        rows += [f"  {line}" for line in told.split("\n")] if told else []
         if self.remedy:
             rows.append(f"  {self.remedy}")
-        return "\n".join(rows)
+        return _indented("\n".join(rows))
 
 
 @dataclass(eq=False)
@@ -144,7 +159,7 @@ class EffectError(PolicygenError):
     wrong: Sequence[str]
 
     def __str__(self) -> str:
-        rows = [f"  {text}" for text in self.wrong[:20]]
+        rows = [_indented(f"  {text}") for text in self.wrong[:20]]
         if len(self.wrong) > len(rows):
             rows.append(f"  and {len(self.wrong) - len(rows)} more")
         head = "the change has another effect than planned; nothing was written"

@@ -13,13 +13,41 @@ from policygen.errors import InputError
 
 def cache_folder() -> Path:
     """`$POLICYGEN_CACHE`, else the platform's cache folder."""
-    if chosen := os.environ.get("POLICYGEN_CACHE"):
-        return Path(chosen).expanduser()
+    if chosen := chosen_folder("POLICYGEN_CACHE", Path.cwd()):
+        return chosen
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "policygen"
+        return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData/Local") / "policygen"
     if sys.platform == "darwin":
-        return Path.home() / "Library/Caches/policygen"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "policygen"
+        return _home() / "Library/Caches/policygen"
+    # A relative one is to be ignored, says the specification: it would be another in each folder.
+    chosen = Path(os.environ.get("XDG_CACHE_HOME") or ".")
+    return (chosen if chosen.is_absolute() else _home() / ".cache") / "policygen"
+
+
+def chosen_folder(variable: str, base: Path) -> Path | None:
+    """The folder that a variable of ours names, if it names one; without `..`."""
+    if not (text := os.environ.get(variable)):
+        return None
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:  # ~nobody/cache
+        raise InputError(
+            f"{variable}={text!r}: there is no such user", f"Set {variable} to a folder."
+        ) from error
+    return Path(os.path.abspath(base / path))  # noqa: PTH100  keeps symbolic links
+
+
+def _home() -> Path:
+    try:
+        home = Path.home()
+    except RuntimeError:  # of a user without a name
+        home = Path()
+    if not home.is_absolute():
+        raise InputError(
+            "there is no home folder to keep a cache in",
+            "Set POLICYGEN_CACHE to a folder that can be written.",
+        )
+    return home
 
 
 def cache_failure(error: OSError) -> InputError:

@@ -1,18 +1,14 @@
 """Fills the templates of `templates/`: all C++ and all pages that policygen writes are there."""
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policygen import resources
+from policygen import resources, untrusted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-# What Markdown would take for something else.
-_MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<!\w)[_#]|_(?!\w)")
 
 
 def fill(template: str, values: Mapping[str, object], *, trim: bool = True) -> str:
@@ -20,11 +16,17 @@ def fill(template: str, values: Mapping[str, object], *, trim: bool = True) -> s
 
     Lines that hold a loop or a condition alone leave nothing behind when they are trimmed.
     """
-    return _environment(resources.folder("templates"), trim).get_template(template).render(values)
+    page = template.endswith("html.j2")
+    environment = _environment(resources.folder("templates"), trim, page)
+    return environment.get_template(template).render(values)
 
 
 @cache
-def _environment(folder: Path, trim: bool) -> "Environment":  # noqa: FBT001  keys of the cache
+def _environment(
+    folder: Path,
+    trim: bool,  # noqa: FBT001  keys of the cache
+    page: bool,  # noqa: FBT001
+) -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
@@ -34,11 +36,19 @@ def _environment(folder: Path, trim: bool) -> "Environment":  # noqa: FBT001  ke
         trim_blocks=trim,
         # C++ and Markdown are what they are.
         autoescape=select_autoescape(("html.j2",), default=False),
+        finalize=_visible if page else None,
     )
-    environment.filters["md"] = markdown
+    filters = {
+        "comment": untrusted.comment,
+        "md": untrusted.markdown,
+        "code": untrusted.code,
+        "fenced": untrusted.fenced,
+        "html": untrusted.html,
+    }
+    environment.filters.update(filters)
     return environment
 
 
-def markdown(text: str) -> str:
-    """Text that stands in Markdown as it is, also in a table."""
-    return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split())).replace("<", "&lt;")
+def _visible(value: object) -> object:
+    """What stands in a page; what is HTML already stays so."""
+    return type(value)(untrusted.visible(value, "\n\t")) if isinstance(value, str) else value

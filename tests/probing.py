@@ -45,22 +45,26 @@ def replaced(data: bytes, *changes: tuple[str, str]) -> bytes:
 
 
 def changed_tree(folder: Path, version: str, headers: Mapping[str, bytes]) -> Path:
-    """A tree of links to a real one, with other content in some of its tuning headers."""
+    """A tree that shares its files with a real one, with others in place of some tuning headers.
+
+    It has no links: one that leaves a tree is refused.
+    """
     real, made = root(version), folder / "tree"
-    made.mkdir(parents=True)
-    at = made
-    for part in (*Path(TUNINGS).parts, ""):
-        origin = real / at.relative_to(made)
-        for path in origin.iterdir():
-            if path.name != part and path.name not in headers:
-                (at / path.name).symlink_to(path)
-        if part:
-            at /= part
-            at.mkdir()
+    made.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(real, made, copy_function=_share)
     for name, data in headers.items():
-        assert (real / TUNINGS / name).is_file()
-        (at / name).write_bytes(data)
+        header = made / TUNINGS / name
+        header.unlink()
+        header.write_bytes(data)
     return made
+
+
+def _share(source: str, target: str) -> None:
+    """The same file under a second name; on another file system, a copy of it."""
+    try:
+        Path(target).hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def read(path: Path, *headers: str) -> Tree:

@@ -87,6 +87,7 @@ def compare(arguments, output, folder, capsys):
 
 
 @pytest.mark.trees
+@pytest.mark.nvcc
 @pytest.mark.parametrize(("command", "output"), list(examples()))
 def test_a_documented_command_prints_what_is_shown(command, output, folder, capsys):
     program, *arguments = shlex.split(command)
@@ -95,6 +96,7 @@ def test_a_documented_command_prints_what_is_shown(command, output, folder, caps
 
 
 @pytest.mark.trees
+@pytest.mark.nvcc
 def test_the_demo_prints_what_is_shown(folder, capsys):
     (folder / "cub_headers/.current").unlink()
     shutil.rmtree(folder / "cub_headers/3.0.1")

@@ -2,6 +2,7 @@ import pytest
 
 from policygen.errors import (
     EditedError,
+    EffectError,
     InputError,
     MissingToolError,
     Problems,
@@ -21,6 +22,24 @@ from policygen.errors import (
             "a.cuh:3:5: odd\n  int x = 1;\n      ^^^\n  Do not.",
         ),
         (SourceError("a.cuh", 1, 3, "odd", "\t\tx", 0), "a.cuh:1:3: odd\n  \t\tx\n  \t\t^"),
+        (
+            SourceError("a.cuh", 1, 3, "odd", "\x1bxy\u202ez", 2),
+            "a.cuh:1:3: odd\n  \\x1bxy\\u202ez\n       ^^^^^^^",
+        ),
+        (
+            SourceError("a.cuh", 1, 2, "odd", "a\rb", 1, "Do\nnot."),
+            "a.cuh:1:2: odd\n  a\\x0db\n   ^^^^\n  Do\n  not.",
+        ),
+        (InputError("a\nb.db: odd", "one\ntwo"), "a\n  b.db: odd\n  one\n  two"),
+        (InputError("rows:\n    a\n\nb"), "rows:\n    a\n\n  b"),
+        (
+            ProcessError(["a\nb"], 1, "one\x85two\u2028\n\nthree"),
+            "command failed with status 1: a\n  b\n  one\x85two\u2028\n  \n  three",
+        ),
+        (
+            EffectError(["a\nb"]),
+            "the change has another effect than planned; nothing was written\n  a\n  b",
+        ),
         (MissingToolError("nvcc", "Install it."), "nvcc is missing\n  Install it."),
         (
             ProcessError(["pip", "x"], 4, "one\ntwo\n"),

@@ -33,22 +33,29 @@ MAY_IMPORT = {
         "edit",
     },
 }
-# What every package may use: errors, places, processes, configuration.
+# What every package may use: errors, places, processes, configuration, text of strangers.
 COMMON = {
     "cache",
     "errors",
+    "opening",
     "paths",
     "process",
+    "environment",
+    "git",
+    "git_objects",
     "resources",
     "config",
     "rendering",
     "store_schema",
     "textdiff",
+    "untrusted",
     "__version__",
 }
 # Heavy or peculiar libraries, and the one package that knows each.
 LIVES_IN = {
     "clang": "source",
+    "tree_sitter": "source",
+    "tree_sitter_cpp": "source",
     "pandas": "results",
     "sqlite_utils": "results",
     "fpzip": "results",

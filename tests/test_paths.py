@@ -4,16 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from policygen import paths
+from policygen import paths, resources
+from policygen.cli.main import main
 from policygen.errors import MissingToolError, ProcessError
 from policygen.process import run
+
+MINI = resources.folder("cub_headers") / "mini"
 
 
 @pytest.mark.parametrize(
     ("platform", "environment", "expected"),
     [
         ("linux", {"POLICYGEN_CACHE": "/a"}, "/a"),
+        ("linux", {"POLICYGEN_CACHE": "/a/b/../c"}, "/a/c"),
         ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/policygen"),
+        ("linux", {"XDG_CACHE_HOME": "x"}, "/home/me/.cache/policygen"),
+        ("linux", {"XDG_CACHE_HOME": "./x"}, "/home/me/.cache/policygen"),
+        ("linux", {"XDG_CACHE_HOME": ""}, "/home/me/.cache/policygen"),
         ("linux", {}, "/home/me/.cache/policygen"),
         ("darwin", {}, "/home/me/Library/Caches/policygen"),
         ("win32", {"LOCALAPPDATA": "/l"}, "/l/policygen"),
@@ -28,6 +35,51 @@ def test_the_cache_is_where_the_platform_keeps_caches(monkeypatch, platform, env
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
     assert paths.cache_folder().as_posix() == expected
+
+
+def test_a_relative_cache_is_that_of_the_current_folder(monkeypatch, tmp_path):
+    """Whatever works in another folder finds it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POLICYGEN_CACHE", "cache")
+    assert paths.cache_folder() == tmp_path / "cache"
+
+
+@pytest.mark.parametrize("variable", ["POLICYGEN_CACHE", "POLICYGEN_CUB_HEADERS"])
+def test_a_folder_of_a_user_who_is_not_there_is_an_error(monkeypatch, capsys, variable):
+    monkeypatch.setenv(variable, "~nobody2/x")
+    assert main(["headers", "fetch", "3.0.1"]) == 2
+    assert capsys.readouterr().err == (
+        f"policygen: error: {variable}='~nobody2/x': there is no such user\n"
+        f"  Set {variable} to a folder.\n"
+    )
+
+
+def nameless(*_):
+    raise RuntimeError("Could not determine home directory.")
+
+
+@pytest.mark.parametrize("home", [nameless, Path, lambda: Path("home/me")])
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys, tmp_path, home):
+    for name in ("POLICYGEN_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("POLICYGEN_CUB_HEADERS", str(tmp_path))
+    monkeypatch.setattr(Path, "home", home)
+    assert main(["headers", "fetch", "3.0.1"]) == 2
+    assert capsys.readouterr().err == (
+        "policygen: error: there is no home folder to keep a cache in\n"
+        "  Set POLICYGEN_CACHE to a folder that can be written.\n"
+    )
+
+
+def test_a_bug_is_told_where_there_is_no_cache(monkeypatch, capsys):
+    def broken(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("policygen.tree.overview.overview", broken)
+    monkeypatch.setenv("POLICYGEN_CUB_HEADERS", "/nowhere")
+    monkeypatch.setenv("POLICYGEN_CACHE", "~nobody2/x")
+    assert main(["headers", "list", "--cub", str(MINI)]) == 70
+    assert "internal error: ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_a_written_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path):

@@ -1,5 +1,6 @@
 """Our data folders are found in a checkout, in an editable install and in a wheel."""
 
+import json
 import os
 import subprocess
 import sys
@@ -52,3 +53,12 @@ def test_a_wheel_has_them_inside_and_works_without_the_checkout(tmp_path):
     command = [sys.executable, "-c", f"{code}; write(pathlib.Path('run.db'))"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / "run.db").read_bytes().startswith(b"SQLite format 3")
+    # Samples are decoded by another Python, which must find the same policygen.
+    command = [sys.executable, "-m", "policygen", "db", "top", "--json", "run.db"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["warnings"] == []
+    assert document["workloads"][0]["variants"][0]["interval"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from policygen.cache import digest, keep, kept, written_by
-from policygen.config import find_config, load_toml
+from policygen.config import configured, load_toml
 from policygen.errors import InputError
 from policygen.model.bindings import (
     AxisType,
@@ -95,8 +95,8 @@ def bindings() -> tuple[Binding, ...]:
 
 
 def _own() -> list[Path]:
-    """The files of the folder that the project's settings name."""
-    config = find_config(Path.cwd())
+    """The files of the folder that the user's settings name."""
+    config = configured()
     if config is None or config.settings.bindings is None:
         return []
     folder = config.path.parent / config.settings.bindings

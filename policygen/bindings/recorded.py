@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from policygen.bindings.load import axis_type, axis_values, bound, is_constant
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
+from policygen.model.labels import shortened
 from policygen.model.workload import axis_name
 
 # v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1
-_VERSION = re.compile(r"v?(\d+\.\d+(?:\.\d+)?)")
+_VERSION = re.compile(r"v?([0-9]{1,9}\.[0-9]{1,9}(?:\.[0-9]{1,9})?)(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def version_of(cccl: str) -> str:
     """`v3.6.0.dev-204-g571f2fc3bc` as 3.6.0."""
     match = _VERSION.match(cccl)
     if match is None:
-        raise InputError(f"{cccl!r} is no CCCL version", "It looks like v3.0.3.")
+        raise InputError(f"{shortened(cccl)} is no CCCL version", "It looks like v3.0.3.")
     return match[1]
 
 

@@ -1,25 +1,58 @@
 """From a variant's parameters to the values of an entry's members, and counts between units."""
 
-from collections.abc import Callable, Mapping
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 
 from policygen.bindings.load import types
 from policygen.errors import InputError
+from policygen.model.bench import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
+from policygen.model.labels import parse_label, shortened
 
 SHARED_MEMORY = 48 * 1024
 """What CUB's scaling by memory keeps a tile below."""
 WARP = 32
 INT_BITS = 32
+_COUNT = re.compile(r"-?[0-9]+")
 
 Sizes = Mapping[str, int]
 """Role → bytes, as the compiler has them: an accumulator is often larger than its input."""
+
+
+def variant_parameters(
+    benchmark: BenchmarkBinding, label: str, space: Sequence[ParameterRange] = ()
+) -> dict[str, int]:
+    """A label's values by parameter; refused where the benchmark has no such parameter or value.
+
+    Its search space is the one of the bindings, or that which the user gives with the results.
+    """
+    values = parse_label(label)
+    if values is None:
+        raise InputError(f"{shortened(label)} is no variant label", "Such as: ipt_19.tpb_512")
+    given = {one.label: one.values for one in space}
+    for name, value in values.items():
+        if name not in benchmark.parameters:
+            known = ", ".join(benchmark.parameters) or "none"
+            raise InputError(f"{benchmark.name} has no parameter {name!r}", f"It has: {known}")
+        if value not in benchmark.values(name) and value not in given.get(name, ()):
+            raise InputError(
+                f"{name} = {value} is outside of {benchmark.parameters[name]},"
+                f" the range of {benchmark.name}",
+                "If another one was searched, name its source or cccl_meta_bench.csv with --bench.",
+            )
+    return values
 
 
 def member_values(
     family: FamilyBinding, benchmark: BenchmarkBinding, variant: Mapping[str, int], sizes: Sizes
 ) -> dict[str, str]:
     """What a variant means for each member of an entry, spelled as in C++, in the entry's order."""
-    return {name: _value(rule, benchmark, variant, sizes) for name, rule in family.members.items()}
+    return {
+        name: value if rule.bias else within_limits(name, value)
+        for name, rule in family.members.items()
+        if (value := _value(rule, benchmark, variant, sizes))
+    }
 
 
 def _value(
@@ -39,6 +72,15 @@ def _value(
         count = _rescaled(rule, value, benchmark.units.get(rule.parameter), sizes)
     times = _given(variant, rule.times) if isinstance(rule.times, str) else rule.times or 1
     return str(count * times + rule.plus)
+
+
+def within_limits(member: str, value: str) -> str:
+    """A member's value; refused where it is a count that no kernel can have."""
+    name = member.rpartition(".")[2]
+    for limit in types().limits:
+        if name in limit.members and _COUNT.fullmatch(value) and not limit.allows(int(value)):
+            raise InputError(f"{member} = {value} cannot be", limit.reason)
+    return value
 
 
 def _given(variant: Mapping[str, int], label: str) -> int:
@@ -66,7 +108,7 @@ def _power_of_two(rule: MemberRule, exponent: int) -> int:
 def _delay(number: int, ns: int, l2w: int) -> str:
     for delay in types().delays:
         if delay.id == number:
-            return delay.spelled(ns, l2w)
+            return delay.spelled(*(within_limits("delay", str(given)) for given in (ns, l2w)))
     raise InputError(f"no delay constructor has the id {number}")
 
 
@@ -75,6 +117,8 @@ def _rescaled(rule: MemberRule, value: int, measured: Unit | None, sizes: Sizes)
     written = rule.unit
     if _same(written, measured, sizes) or rule.parameter == "tpb":
         return value  # scaling keeps threads as they are, or fewer where they would not fit
+    if measured is not None and value < 1:  # scaling would make one of it
+        raise InputError(f"{rule.parameter} = {value} has no meaning", "It counts items.")
     plain = value if measured is None else scale(measured.scaling, value, _size(measured, sizes))
     if written is None:
         return plain
@@ -100,9 +144,11 @@ def scale(scaling: str, count: int, size: int) -> int:
 
 def unscaled(scaling: str, items: int, size: int) -> int:
     """The least count in a unit that stands for so many items per thread."""
-    for count in range(1, items * max(size, 4) + 1):
-        if scale(scaling, count, size) == items:
-            return count
+    counts = range(1, items * max(size, 4) + 1)
+    # More of a count never are fewer items.
+    least = bisect_left(counts, items, key=lambda count: scale(scaling, count, size))
+    if least < len(counts) and scale(scaling, counts[least], size) == items:
+        return counts[least]
     raise InputError(
         f"no count of nominal items gives {items} items of {size} bytes",
         "The header cannot express this variant.",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option("--patch", metavar="FILE", help="Write the change for `git apply`, not to the tree.")
 @click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the change does.")
+@click.option("--finish", is_flag=True, help="Complete an apply that was interrupted.")
 @store_option
 @output_options
 def apply(
@@ -35,6 +36,7 @@ def apply(
     check: bool,
     patch: str | None,
     no_prove: bool,
+    finish: bool,
     store: str,
     as_json: bool,
     quiet: bool,
@@ -48,9 +50,14 @@ def apply(
     """
     from policygen.cli.legacy import proven
 
+    if finish:
+        from policygen.cli.finishing import finish as complete
+
+        _check_alone("--finish", "plan_file", "as_diff", "check", "patch", "no_prove")
+        return complete(given["cub"], store, as_json=as_json, quiet=quiet)
     if as_json and as_diff:
         raise click.UsageError("give --diff or --json, not both")
-    work = _work(plan_file, given, prove=not no_prove, quiet=quiet)
+    work = _work(plan_file, {**given, "store": store}, prove=not no_prove, quiet=quiet)
     changed = _changed(work)
     effect = None if no_prove or not changed else proven(work, changed, quiet=quiet)
     dry = as_diff or check or patch is not None
@@ -71,27 +78,32 @@ def apply(
 
 
 def _work(plan_file: str | None, given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
-    from policygen import tree
-    from policygen.cli.planning import make_plan, open_tree
+    from policygen.cli.opening import open_cub
+    from policygen.cli.planning import make_plan, work_again
 
     if plan_file is None:
         return make_plan(given, prove=prove, quiet=quiet)
-    context = click.get_current_context()
-    source = click.core.ParameterSource.DEFAULT
-    others = [n for n in GIVEN if n != "cub" and context.get_parameter_source(n) != source]
-    if others:
-        raise InputError(
-            "--plan says everything: give no --db, --arch and what changes a plan", "Or no --plan."
-        )
+    _check_alone("--plan")
     plan = _read_plan(Path(plan_file))
-    names = tuple(file.path for file in plan.files)
-    found, data, compiler = open_tree(tree.find(given["cub"], Path.cwd()), names, quiet=quiet)
-    if found.cub.version != plan.cub.version:
+    cub = open_cub(given["cub"], given["store"], whole=True)
+    if cub.version != plan.cub.version:
         raise InputError(
-            f"the plan is for CUB {plan.cub.version}, and the tree is CUB {found.cub.version}",
+            f"the plan is for CUB {plan.cub.version}, and the tree is CUB {cub.version}",
             "Make the plan again, or name its tree with --cub.",
         )
-    return Work(plan.model_copy(update={"cub": found.cub}), found, data, compiler)
+    return work_again(plan, cub, quiet=quiet)
+
+
+def _check_alone(option: str, *more: str) -> None:
+    """An option that says everything stands beside none that changes a plan."""
+    context = click.get_current_context()
+    source = click.core.ParameterSource.DEFAULT
+    names = (*GIVEN, *more)
+    if any(n != "cub" and context.get_parameter_source(n) != source for n in names):
+        raise InputError(
+            f"{option} says everything: give no --db, --arch and what changes a plan",
+            f"Or no {option}.",
+        )
 
 
 def _read_plan(path: Path) -> "Plan":

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from policygen.errors import InputError, SourceError
+from policygen.report.sink import raw
+from policygen.untrusted import visible
 
 if TYPE_CHECKING:
     from policygen.model.cub import Cub, Dialect
@@ -98,18 +100,25 @@ def chosen_archs(texts: Sequence[str], headers: "Sequence[TuningHeader]") -> tup
 
 def compile_progress(*, quiet: bool) -> "Progress | None":
     """A bar on a terminal, a line for each compile elsewhere."""
+
+    def line(done: int, total: int, name: str) -> None:
+        click.echo(f"[{done}/{total}] {visible(name)}: done", err=True)
+
     if quiet:
         return None
     if not sys.stderr.isatty():
-        return lambda done, total, name: click.echo(f"[{done}/{total}] {name}: done", err=True)
+        return lambda done, total, name: click.echo(
+            f"[{done}/{total}] {visible(name)}: done", err=True
+        )
 
     def bar(done: int, total: int, name: str) -> None:
         width = 24
         filled = width * done // total
-        text = f"{'█' * filled}{'·' * (width - filled)} {done}/{total} {name}"
+        text = f"{'█' * filled}{'·' * (width - filled)} {done}/{total} {visible(name)}"
         # A line that wraps could not be written over.
         shown = text[: get_terminal_size().columns - 1]
-        sys.stderr.write(f"\r\x1b[K{shown if done < total else ''}")
-        sys.stderr.flush()
+        stream = raw(sys.stderr)
+        stream.write(f"\r\x1b[K{shown if done < total else ''}")
+        stream.flush()
 
     return bar

@@ -88,10 +88,11 @@ def sources_of(scan: "Scan", headers: tuple[str, ...]) -> "dict[str, Source]":
     """The bytes of every header that has families, by name."""
     from policygen.proof.lint.place import Source
     from policygen.report.console import nearby
+    from policygen.source.files import read_bytes
 
     paths = _paths(scan.cub, headers)
     names = sorted({family.header for family in scan.families})
-    return {name: Source(nearby(paths[name]), paths[name].read_bytes()) for name in names}
+    return {name: Source(nearby(paths[name]), read_bytes(paths[name])) for name in names}
 
 
 def _paths(cub: "Cub", headers: tuple[str, ...]) -> dict[str, Path]:

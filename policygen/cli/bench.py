@@ -119,7 +119,7 @@ def _version(source: Path) -> str | None:
     from policygen.tree.manifest import shipped
     from policygen.tree.version import read_version
 
-    if source.suffix != SUFFIX and is_meta((text := read_text(source)).data):
+    if source.suffix != SUFFIX and is_meta((text := read_text(source, source.parent)).data):
         match = _RELEASE.fullmatch(read_meta(text).cccl or "")
         return match[1] if match else None
     for folder in source.absolute().parents[:LEVELS]:

@@ -67,8 +67,8 @@ def coverage(
     disabled (its entry is commented out) or unreachable (its entry is never taken). HEADER is an
     algorithm (scan) or a header's name. Without --arch: all archs that the tree has tunings for.
     """
-    from policygen import tree
     from policygen.cli.asking import read_tree
+    from policygen.cli.opening import open_cub
     from policygen.cli.plan_options import defaults
     from policygen.cli.planning import write_file
     from policygen.cli.resolve import Question, other_tree
@@ -80,7 +80,7 @@ def coverage(
 
     if out is not None and form == "table" and not as_json:
         raise click.UsageError("-o is for --json and --format csv, md and html.")
-    found = tree.find(cub, Path.cwd())
+    found = open_cub(cub)
     now, errors = Question(headers, regex, axes, archs, quiet=quiet).ask(read_tree(found, headers))
     document = _document(now)
     if compare is not None:

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from policygen.cli.options import filter_options, output_options, parse_axes, parse_regex
+from policygen.cli.options import (
+    config_option,
+    filter_options,
+    output_options,
+    parse_axes,
+    parse_regex,
+)
 from policygen.errors import InputError
+from policygen.untrusted import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,6 +87,7 @@ def ranking(command: Command) -> Command:
             show_default=True,
             help="CCCL's: only runtime workloads whose samples differ from base's (p < alpha).",
         ),
+        config_option,
     ):
         command = decorate(command)
     return command
@@ -198,7 +206,7 @@ def info(
 def tell(warnings: "Sequence[DataWarning]") -> int:
     """Warnings go to standard error; what is usable was shown, so all is fine."""
     for warning in warnings:
-        sys.stderr.write(f"policygen: warning: {warning}\n")
+        sys.stderr.write(f"policygen: warning: {visible(str(warning))}\n")
     return 0
 
 
@@ -289,11 +297,11 @@ def chosen_rules(current: str | None, **wanted: float | bool | None) -> "Rules":
     """`[choose]` of `policygen.toml`, changed by the command line."""
     from pydantic import ValidationError
 
-    from policygen.config import find_config
+    from policygen.config import configured
+    from policygen.model.labels import parse_label
     from policygen.model.results import Rules
-    from policygen.results.labels import parse_label
 
-    found = find_config(Path.cwd())
+    found = configured()
     rules = found.settings.choose if found else Rules()
     given = {name: value for name, value in wanted.items() if value is not None}
     try:

@@ -83,10 +83,10 @@ def plot(
     A curve above the red line at 1 is faster than base. -R and -a choose the workload.
     """
     from policygen.cli.inputs import open_inputs
+    from policygen.model.labels import BASE
     from policygen.report.plots import RatioPanel, ratio_plot, score_map
     from policygen.results.confidence import SampleReader
     from policygen.results.decoder import Decoder
-    from policygen.results.labels import BASE
     from policygen.results.plotdata import point_samples, score_cells
     from policygen.results.score import score_case
     from policygen.results.top import Warnings, open_cases

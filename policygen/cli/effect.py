@@ -21,14 +21,14 @@ def verify_effect(
     The headers are compared with what they were before it, on every architecture, for all
     workloads of the benchmarks. The exit status is 1 when something is not as planned.
     """
-    from policygen import tree
     from policygen.cli.applied import last_apply
+    from policygen.cli.opening import open_cub
     from policygen.cli.planning import applied_effect, open_tree
     from policygen.report.plan import print_effect
     from policygen.source.scan import read_changed
 
     wanted = parse_archs([] if arch is None else [arch])
-    there = tree.find(cub, Path.cwd())
+    there = open_cub(cub, store, whole=True)
     plan, before = last_apply(Path(store), Path(there.root), wanted)
     names = tuple(file.path for file in plan.files)
     found, data, _ = open_tree(there, names, quiet=quiet)

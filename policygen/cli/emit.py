@@ -113,8 +113,8 @@ def _emitted(
     prove: bool,
     quiet: bool,
 ) -> "Emitted":
-    from policygen import tree
     from policygen.cli.asking import compile_progress
+    from policygen.cli.opening import open_cub
     from policygen.cli.planning import chooser, ranked
     from policygen.emit.emitter import Emitter
     from policygen.emit.header import Target, render, selector_of
@@ -123,7 +123,7 @@ def _emitted(
     from policygen.proof.probe import Tree
     from policygen.proof.toolchain import find_toolchain
 
-    cub = tree.find(given["cub"], Path.cwd())
+    cub = open_cub(given["cub"])
     _check_version(cub)
     structs = _structs(cub)
     toolchain = find_toolchain()
@@ -137,7 +137,13 @@ def _emitted(
 
     with ranked(given) as results:
         emitter = Emitter(
-            cub.version, arch, structs, ask, chooser(results.files, results.rules), given["force"]
+            cub.version,
+            arch,
+            structs,
+            ask,
+            chooser(results.files, results.rules),
+            given["force"],
+            spaces=results.files.spaces,
         )
         wanted = _wanted(results.top.workloads, algorithms, cub.version)
         tuned = emitter.emit([results.files.named(one) for one in wanted])

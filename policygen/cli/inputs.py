@@ -27,12 +27,24 @@ class Inputs:
         return workload.model_copy(update={"databases": tuple(files)})
 
 
+def is_results(path: Path) -> bool:
+    """Whether a file that only a plan or a store names holds results; else nobody looks into it."""
+    from policygen.results.database import is_database
+    from policygen.results.nvbench import is_nvbench
+
+    try:
+        return path.is_file() and (is_database(path) or is_nvbench(path.read_bytes()))
+    except OSError:
+        return False
+
+
 @contextmanager
 def open_inputs(
     files: Sequence[str], benches: Sequence[str], base: str | None = None
 ) -> Iterator[Inputs]:
     """Sorts files by their content; NVBench's results become a database for the time being."""
     from policygen.results.database import is_database
+    from policygen.results.files import read_regular
     from policygen.results.load import expand
     from policygen.results.nvbench import is_nvbench
 
@@ -43,7 +55,7 @@ def open_inputs(
         try:
             if is_database(path):
                 databases.append(path)
-            elif is_nvbench(data := path.read_bytes()):
+            elif is_nvbench(data := read_regular(path)):
                 runs.append(path)
             elif data and b"\0" not in data:
                 others.append(path)

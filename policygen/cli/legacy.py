@@ -60,6 +60,19 @@ def _updated(
     return _told(plan, [*remarks, *legacy.unlike(legacy.returned(plan, headers), given)])
 
 
+def families_again(work: "Work", planner: "Planner", plan: "Plan", *, quiet: bool) -> "Plan":
+    """What a plan that was kept comes to, with its families; `work` has it without them."""
+    from policygen.planning import legacy
+    from policygen.planning.again import again
+
+    results, held = legacy.results_for(work.plan, plan.results, work.compiler.headers)
+    compiler = older_compiler(work.tree, work.compiler, quiet=quiet)
+    sources = replace(planner.sources, cub=compiler.cub)
+    older = replace(planner, sources=sources, oracle=compiler, held=held)
+    families = again(older, legacy.part(plan, legacy=True), results)
+    return legacy.joined(work.plan, families, held, work.data)
+
+
 def unlike(plan: "Plan", found: "Tree", compiler: "Compiler", *, quiet: bool) -> list[str]:
     """The entries of families that say something else than the returns do by a plan."""
     from policygen.planning import legacy

@@ -36,6 +36,7 @@ from policygen.cli import (
 )
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
+from policygen.report.sink import shown
 
 BUG = 70
 """The exit status of a failure that policygen did not expect."""
@@ -45,7 +46,8 @@ INTERRUPTED = 130
 @click.group(
     name="policygen",
     help="Turns GPU tuning results into CUB's tuning policies, and proves the change.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    # click would drop escape sequences without a word; here they are shown.
+    context_settings={"help_option_names": ["-h", "--help"], "color": True},
 )
 @click.version_option(__version__, prog_name="policygen")
 def commands() -> None:
@@ -74,6 +76,11 @@ for command in (db_write.merge, db_write.export, db_write.plot):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; 0 fine, 1 a check found something, 2 bad input, 3 a tool is missing."""
+    with shown():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     try:
         _check_folder()
         outcome = commands.main(args=argv, prog_name="policygen", standalone_mode=False)
@@ -104,14 +111,14 @@ def _check_folder() -> None:
 
 def _report_bug() -> int:
     details = traceback.format_exc()
-    log = cache_folder() / "error.log"
     stamp = datetime.now(UTC).isoformat(timespec="seconds")
     head = f"policygen {__version__}, Python {sys.version}, {stamp}\n{sys.argv}\n\n"
     try:
+        log = cache_folder() / "error.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(head + details, encoding="utf-8")
         where = f"the details are in {log}; please report them"
-    except OSError:
+    except (OSError, InputError):
         where = details
     summary = details.strip().splitlines()[-1]
     sys.stderr.write(f"policygen: internal error: {summary}\n  {where}\n")

@@ -1,23 +1,43 @@
 """The options that all commands share, with CCCL's meaning where CCCL has them."""
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from policygen import config
 from policygen.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def cub_option(command: Command) -> Command:
-    """`--cub`, for every command that reads a tree."""
+    """`--cub`, for every command that reads a tree, and the settings that may name one."""
     return click.option(
         "--cub",
         metavar="PATH",
         help="A CCCL checkout, CUDA toolkit or unpacked wheel, or a fetched version such as 3.0.1."
         "  [default: found automatically]",
+    )(config_option(command))
+
+
+def config_option(command: Command) -> Command:
+    """`--config`: settings count where they are named, and nowhere else."""
+
+    def choose(_context: click.Context, _option: click.Parameter, path: str | None) -> None:
+        config.choose(path)
+        if there := config.passed_by(Path.cwd()):
+            sys.stderr.write(f"policygen: note: {there} is not read; --config {there} reads it\n")
+
+    return click.option(
+        "--config",
+        metavar="FILE",
+        expose_value=False,
+        callback=choose,
+        help=f"One's own {config.NAME}.  [default: ${config.VARIABLE}, else none]",
     )(command)
 
 

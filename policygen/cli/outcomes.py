@@ -1,9 +1,12 @@
 """What became of choices, in the store: planned, applied, verified, undone."""
 
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from policygen.errors import InputError
 
 if TYPE_CHECKING:
     from policygen.model.plan import Action, Plan
@@ -26,20 +29,26 @@ def keep_choices(plan: "Plan", store: Path, when: datetime) -> tuple[int, ...]:
 def tell_outcome(
     store: Path, choices: Sequence[int], states: "Sequence[State]", when: datetime
 ) -> None:
-    """Adds what became of them."""
+    """Adds what became of them; the tree is written, so a store that fails now is a warning."""
     from policygen.results.store import Store
 
-    with Store.open(store) as opened:
-        for state in states:
-            opened.outcome(choices, state, when)
+    try:
+        with Store.open(store) as opened:
+            for state in states:
+                opened.outcome(choices, state, when)
+    except InputError as error:
+        sys.stderr.write(
+            f"policygen: warning: what became of the choices is not recorded: {error}\n"
+        )
 
 
 def _row(action: "Action", when: datetime) -> "ChosenRow":
+    from policygen.cli.inputs import is_results
     from policygen.results.info import file_sha256
     from policygen.results.store import ChosenFrom, ChosenRow
 
     # A plan may come from elsewhere: its databases need not be here.
-    here = [name for name in action.databases if Path(name).is_file()]
+    here = [name for name in action.databases if is_results(Path(name))]
     return ChosenRow(
         chosen_at=when,
         sources=tuple(ChosenFrom(path=name, sha256=file_sha256(Path(name))) for name in here),

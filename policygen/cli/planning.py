@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from policygen.cli.db import tell
-from policygen.cli.options import parse_axes, parse_regex
+from policygen.cli.options import STORE, parse_axes, parse_regex
 from policygen.cli.plan_options import options_of, rules_of
 from policygen.errors import InputError
 
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from policygen.model.cub import Cub
     from policygen.model.effect import Effect
     from policygen.model.marks import Marked
-    from policygen.model.plan import Options, Plan
+    from policygen.model.plan import Action, Options, Plan
     from policygen.model.results import DbTop, Rules, ScoredWorkload
     from policygen.model.tuning import TuningHeader
     from policygen.planning.cases import Case
     from policygen.proof.oracle import Compiler
     from policygen.results.together import Together
+
+
+Made = TypeVar("Made", "Action", "ScoredWorkload")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,41 +167,79 @@ def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
         return plan_for(results, options, given, prove=prove, quiet=quiet)
 
 
+def work_again(plan: "Plan", cub: "Cub", *, quiet: bool) -> Work:
+    """A plan that was kept: its edits are made again, and must be those that it has."""
+    from policygen.cli.legacy import families_again
+    from policygen.planning.again import again, check_decisions, check_same
+    from policygen.planning.legacy import part
+    from policygen.planning.memory import remembered
+    from policygen.planning.places import Sources
+    from policygen.planning.plan import Planner, check_tree
+
+    check_decisions(plan)
+    names = _headers(plan.results, cub.version)
+    found, data, compiler = open_tree(cub, names, quiet=quiet)
+    check_tree(plan, data)
+    planner = Planner(
+        Sources(found.cub, compiler.headers, data),
+        plan.options,
+        compiler,
+        remembered(plan.joint),
+        prove=False,
+        spaces=plan.spaces,
+    )
+    made = again(planner, part(plan, legacy=False), plan.results)
+    work = Work(made, found, data, compiler)
+    if plan.options.legacy == "update" and found.cub.dialect == "selectors":
+        made = families_again(work, planner, plan, quiet=quiet)
+    check_same(plan, made)
+    # What it says of files and reasons is of where it was made.
+    told = {"actions": plan.actions, "remarks": plan.remarks}
+    return replace(work, plan=made.model_copy(update=told))
+
+
 def plan_for(
     results: Ranked, options: "Options", given: Mapping[str, Any], *, prove: bool, quiet: bool
 ) -> Work:
     """A plan for one architecture."""
-    from policygen import tree
     from policygen.cli.legacy import with_families
+    from policygen.cli.opening import open_cub
     from policygen.planning.bases import base_remarks
     from policygen.planning.places import Sources
     from policygen.planning.plan import Planner
 
-    cub = tree.find(given["cub"], Path.cwd())
-    found, data, compiler = open_tree(cub, _headers(results.top, cub.version), quiet=quiet)
+    cub = open_cub(given["cub"], given.get("store", STORE), whole=True)
+    names = _headers(results.top.workloads, cub.version)
+    found, data, compiler = open_tree(cub, names, quiet=quiet)
     planner = Planner(
         Sources(found.cub, compiler.headers, data),
         options,
         compiler,
         _together(results.files, options.rules),
         prove=prove,
+        spaces=results.files.spaces,
     )
     plan = planner.plan(results.top.workloads)
     remarks = base_remarks(plan, found.cub.version, _bases(found.cub, given, plan, quiet=quiet))
     remarks += served(plan, compiler)
     work = Work(plan, found, data, compiler)
     plan = with_families(work, planner, results.top.workloads, quiet=quiet)
-    named = {str(path): names for path, names in results.files.made.items()}
-    actions = tuple(
-        action.model_copy(
-            update={"databases": tuple(n for d in action.databases for n in named.get(d, (d,)))}
-        )
-        for action in plan.actions
-    )
+    made = {str(path): names for path, names in results.files.made.items()}
+    actions = tuple(_named(action, made) for action in plan.actions)
     if not prove and plan.edits:
         remarks.append("what the change does, and what later architectures inherit, was not asked")
-    told = {"actions": actions, "remarks": (*remarks, *plan.remarks)}
+    told = {
+        "actions": actions,
+        "results": tuple(_named(one, made) for one in plan.results),
+        "remarks": (*remarks, *plan.remarks),
+    }
     return replace(work, plan=plan.model_copy(update=told))
+
+
+def _named(one: Made, made: "Mapping[str, tuple[str, ...]]") -> Made:
+    """With the files that the user gave, where a database was made of them."""
+    names = tuple(name for path in one.databases for name in made.get(path, (path,)))
+    return one.model_copy(update={"databases": names})
 
 
 def served(plan: "Plan", compiler: "Compiler") -> list[str]:
@@ -238,11 +279,11 @@ def served(plan: "Plan", compiler: "Compiler") -> list[str]:
     ]
 
 
-def _headers(top: "DbTop", version: str) -> "tuple[str, ...]":
+def _headers(results: "Sequence[ScoredWorkload]", version: str) -> "tuple[str, ...]":
     """The headers that decide the benchmarks; all where a benchmark is not bound."""
     from policygen.bindings.load import bound
 
-    wanted = {workload.algorithm for workload in top.workloads}
+    wanted = {workload.algorithm for workload in results}
     names = set()
     for algorithm in bound(version):
         sites = {b.site for b in algorithm.benchmarks if b.name in wanted}

@@ -1,7 +1,6 @@
 """`policygen audit reach`: entries that no workload can select."""
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -23,15 +22,15 @@ def reach(
     the family, and at which a policy selector may decide otherwise. HEADER is an algorithm (scan)
     or a header's name. Exit status 1 says that an entry was never seen.
     """
-    from policygen import tree
     from policygen.cli.asking import compile_progress, read_tree
+    from policygen.cli.opening import open_cub
     from policygen.model.base import Problem
     from policygen.model.reach import Reach
     from policygen.proof.returns import reach_both
     from policygen.proof.sites import remarks
     from policygen.proof.toolchain import find_toolchain
 
-    found = read_tree(tree.find(cub, Path.cwd()), headers)
+    found = read_tree(open_cub(cub), headers)
     toolchain = find_toolchain()
     told = reach_both(
         found.cub,

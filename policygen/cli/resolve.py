@@ -50,11 +50,11 @@ def resolve(
     matches benchmarks, -a takes their compile-time axes: -a 'T=[I8,F32]'. Without --arch: all
     archs that the tree has tunings for. With --compare the exit status is 1 when values differ.
     """
-    from policygen import tree
     from policygen.cli.asking import read_tree
+    from policygen.cli.opening import open_cub
     from policygen.report import resolve as report
 
-    found = read_tree(tree.find(cub, Path.cwd()), headers)
+    found = read_tree(open_cub(cub), headers)
     question = Question(headers, regex, axes, archs, quiet=quiet)
     if compare is None:
         document, errors = question.ask(found)
@@ -133,11 +133,11 @@ class Question:
 
 def other_tree(cub: "Cub", text: str) -> "Cub":
     """The tree to compare with: a path or a fetched version, else a git revision."""
-    from policygen import tree
+    from policygen.cli.opening import open_cub
     from policygen.tree.revision import open_revision
 
     try:
-        return tree.find(text, Path.cwd())
+        return open_cub(text)
     except InputError:
         if Path(text).exists():
             raise

@@ -65,20 +65,21 @@ def review(
     what the databases say of them, and what the audits find. Exit status 1: something of this
     must not be merged.
     """
-    from policygen import tree
+    from policygen.cli.opening import open_cub
     from policygen.cli.planning import write_file
     from policygen.cli.reviewing import look, read
     from policygen.model.effect import Effect
     from policygen.model.review import Review
     from policygen.model.sass import VerifySass
-    from policygen.report.review import annotations, render
+    from policygen.report.annotations import annotations
+    from policygen.report.review import render
 
     if sass is not None and run_sass:
         raise click.UsageError("--sass and --run-sass exclude each other.")
     if source is not None:
         document = read(Path(source), Review)
     else:
-        found = tree.find(cub, Path.cwd())
+        found = open_cub(cub, store, whole=True)
         document = look(found, base, Path(store), files, run_sass=run_sass, quiet=quiet)
     if effect is not None:
         document = document.model_copy(update={"effect": read(Path(effect), Effect)})

@@ -229,7 +229,7 @@ def _evidence(
 ) -> "tuple[Evidence, ...]":
     """What databases say of the variants that workloads got."""
     from policygen.bindings.archs import gpu_arch
-    from policygen.cli.inputs import open_inputs
+    from policygen.cli.inputs import is_results, open_inputs
     from policygen.model.results import Rules
     from policygen.model.review import Evidence
     from policygen.planning.measured import measurements, others
@@ -238,7 +238,7 @@ def _evidence(
 
     used = {n for a in plan.actions if a.written for n in a.databases} if plan else set()
     named = list(files) or sorted(used)
-    paths = list(files) or [name for name in named if Path(name).is_file()]
+    paths = list(files) or [name for name in named if is_results(Path(name))]
     if lost := [name for name in named if name not in paths]:
         remarks.append(f"the database is not here: {', '.join(lost)}")
     if not paths or not labels:

@@ -79,16 +79,16 @@ def verify_sass(
     other ones, --all takes all, -a keeps some of their workloads. The exit status is 1 when a
     kernel is not what it was; one that is only called differently is.
     """
-    from policygen import tree
     from policygen.cli.base import find_base, no_base
     from policygen.cli.comparing import Chosen, ask, compiling, tools_of
+    from policygen.cli.opening import open_cub
     from policygen.proof.toolchain import find_toolchain
     from policygen.report.console import plural
     from policygen.report.sass import print_sass, write_diffs
 
     if nvbench is not None and not benchmarks:
         raise click.UsageError("--nvbench is for --benchmarks.")
-    found = tree.find(cub, Path.cwd())
+    found = open_cub(cub, store, whole=True)
     before = find_base(found, base, Path(store))
     if before is None and save is None:
         raise no_base(Path(store))

@@ -96,11 +96,12 @@ def read_scan(
 def tree_and_headers(names: tuple[str, ...], cub: str | None) -> "tuple[Cub, tuple[Path, ...]]":
     """The tree, and the headers that are named, or all of them."""
     from policygen import tree
+    from policygen.cli.opening import open_cub
 
     files = {name: Path(name) for name in names if Path(name).is_file()}
     if cub is None and files and len(files) == len(names):
         return _tree_of(next(iter(files.values()))), tuple(files.values())
-    found = tree.find(cub, Path.cwd())
+    found = open_cub(cub)
     known = tree.tuning_headers(found)
     return found, tuple(files.get(name) or _header(name, known) for name in names) or known
 
@@ -108,13 +109,16 @@ def tree_and_headers(names: tuple[str, ...], cub: str | None) -> "tuple[Cub, tup
 def _tree_of(header: Path) -> "Cub":
     """The tree around a header; a header that lies by itself is its own."""
     from policygen import tree
+    from policygen.cli.opening import tell_interrupted
     from policygen.model.cub import Cub
 
     try:
-        return tree.open_tree(header)
+        found = tree.open_tree(header)
     except InputError:
         folder = str(header.resolve().parent)
         return Cub(root=folder, version="unknown", dialect="specializations", found="header")
+    tell_interrupted(found)
+    return found
 
 
 def _header(name: str, known: "tuple[Path, ...]") -> Path:

@@ -9,7 +9,7 @@ from policygen.edit.journal import Journal, WrittenFile
 from policygen.edit.lock import tree_lock
 from policygen.edit.recover import Recovered, recover, settle
 from policygen.edit.replace import described, replace
-from policygen.edit.target import present, real
+from policygen.edit.target import inside, present, real
 from policygen.errors import InputError, together
 
 __all__ = ["Recovered", "apply", "recover"]
@@ -38,7 +38,7 @@ def _checked(changes: Sequence[Change], root: Path) -> tuple[WrittenFile, ...]:
     files: dict[Path, WrittenFile] = {}
     for change in sorted(changes, key=lambda change: change.path):
         try:
-            _check(change, files)
+            _check(change, files, root)
             if change.before != change.after:
                 files[real(change.path)] = described(change, root)
         except InputError as error:
@@ -48,8 +48,9 @@ def _checked(changes: Sequence[Change], root: Path) -> tuple[WrittenFile, ...]:
     return tuple(files.values())
 
 
-def _check(change: Change, files: Container[Path]) -> None:
-    if present(change.path) != change.before:
+def _check(change: Change, files: Container[Path], root: Path) -> None:
+    inside(change.path, root)
+    if present(change.path, root) != change.before:
         raise InputError(
             f"{change.path} was changed since it was read", "Make the plan again; nothing was done."
         )

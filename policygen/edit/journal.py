@@ -7,17 +7,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal, Self
 
 from pydantic import AwareDatetime
 
-from policygen.edit.target import real, staged_name
+from policygen.edit.target import staged_name, target_of
 from policygen.model.base import Record
 from policygen.store_schema import open_store, stamp, told, transaction
 
 PATIENCE = 30.0
 """Seconds that a writer waits for another one."""
+HEADER = ".cuh"
+"""How the names of the files end that policygen writes in a tree; nothing else is ever written."""
 WriteState = Literal["prepared", "committing", "done", "failed"]
 
 
@@ -60,11 +62,15 @@ class Write:
 
     def target(self, file: WrittenFile) -> Path:
         """The file that is replaced: a link stays, and leads to the new contents."""
-        return real(self.path(file))
+        return target_of(self.path(file), self.root)
 
     def waiting(self, file: WrittenFile) -> Path:
-        """Where its next contents wait."""
+        """Where its next contents wait, whole; then what they replaced."""
         return staged_name(self.target(file), self.staged)
+
+    def half(self, file: WrittenFile) -> Path:
+        """Where its next contents are written."""
+        return staged_name(self.target(file), f"{self.staged}.half")
 
 
 class Journal:
@@ -250,6 +256,9 @@ def _files(connection: sqlite3.Connection, write: int) -> tuple[WrittenFile, ...
 
 
 def _file(row: sqlite3.Row) -> WrittenFile:
+    path = PurePosixPath(row["path"])
+    if path.is_absolute() or ".." in path.parts or path.suffix != HEADER:
+        raise ValueError(f"{path} is no header of a tree")
     for name in ("before", "after"):
         if _digest(row[name]) != row[f"{name}_sha256"]:
             raise ValueError(f"the contents of {row['path']} are not those that were stored")

@@ -19,25 +19,38 @@ _PAUSE = 0.02
 _NO_FOLDERS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
 
 
+class BusyError(InputError):
+    """Somebody else writes to the tree."""
+
+
 @contextmanager
-def tree_lock(root: Path) -> Iterator[None]:
+def tree_lock(root: Path, patience: float | None = None) -> Iterator[None]:
     """Keeps other writers away; the folder itself is locked, so no file is left behind."""
-    descriptor = _lock(root)
+    descriptor = _lock(root, PATIENCE if patience is None else patience)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(root: Path) -> int:
+def is_locked(root: Path) -> bool:
+    """Whether somebody writes to a tree now."""
     try:
-        return _locked(root, root, os.O_RDONLY | os.O_DIRECTORY)
+        with tree_lock(root, 0):
+            return False
+    except BusyError:
+        return True
+
+
+def _lock(root: Path, patience: float) -> int:
+    try:
+        return _locked(root, root, os.O_RDONLY | os.O_DIRECTORY, patience)
     except OSError as error:
         if error.errno not in _NO_FOLDERS:
             raise InputError(
                 f"cannot lock {root}: {error.strerror}", "Name a tree that is there."
             ) from error
-    return _locked(_stand_in(root), root, os.O_RDWR | os.O_CREAT)
+    return _locked(_stand_in(root), root, os.O_RDWR | os.O_CREAT, patience)
 
 
 def _stand_in(root: Path) -> Path:
@@ -47,25 +60,25 @@ def _stand_in(root: Path) -> Path:
     return folder / hashlib.sha256(os.fsencode(root.resolve())).hexdigest()
 
 
-def _locked(path: Path, root: Path, flags: int) -> int:
+def _locked(path: Path, root: Path, flags: int, patience: float) -> int:
     """An open descriptor that holds the lock until it is closed, or its process ends."""
     descriptor = os.open(path, flags, 0o600)
     try:
-        _wait(descriptor, root)
+        _wait(descriptor, root, patience)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def _wait(descriptor: int, root: Path) -> None:
-    end = time.monotonic() + PATIENCE
+def _wait(descriptor: int, root: Path, patience: float) -> None:
+    end = time.monotonic() + patience
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() >= end:
-                raise InputError(
+                raise BusyError(
                     f"another policygen is writing to {root}", "Wait until it is done."
                 ) from error
             time.sleep(_PAUSE)

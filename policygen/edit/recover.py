@@ -1,12 +1,13 @@
 """Ends what a killed writer began: afterwards all files are old, or all are new."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from policygen.edit.journal import Journal, Write, WrittenFile
+from policygen.edit.journal import AppliedRecord, Journal, Write, WrittenFile
 from policygen.edit.lock import tree_lock
-from policygen.edit.replace import finish, put_back
+from policygen.edit.replace import finish, mended, put_back, told
 from policygen.edit.target import content, real
 from policygen.errors import InputError
 
@@ -21,6 +22,8 @@ class Recovered:
     outcome: Literal["finished", "put back"]
     edited: tuple[Path, ...]
     """Files that somebody edited since; they are left as they are."""
+    kept: tuple[Path, ...] = ()
+    """What else somebody wrote while they were replaced, by the names that it has now."""
 
 
 def recover(store: Path, root: Path) -> tuple[Recovered, ...]:
@@ -41,23 +44,83 @@ def settle(journal: Journal, root: Path) -> tuple[Recovered, ...]:
     """The same; an error where somebody edited a file since, for who goes on must look first."""
     ended = end_interrupted(journal, root)
     for one in ended:
-        if one.edited:
+        if one.edited or one.kept:
             names = ", ".join(map(str, one.edited))
+            words = [f"{names}: edited after an interrupted {one.kind}, and left as it is"]
+            words += [f"the {one.kind} is {one.outcome} in all other files"]
+            words += [told(one.kept)] if one.kept else []
             raise InputError(
-                f"{names}: edited after an interrupted {one.kind}, and left as it is;"
-                f" the {one.kind} is {one.outcome} in all other files",
+                "; ".join(words if one.edited else words[1:]),
                 "Look whether the edit still fits, then run the command again.",
             )
     return ended
 
 
-def _end(journal: Journal, write: Write) -> Recovered:
+def complete(store: Path, root: Path | None) -> tuple[AppliedRecord, ...]:
+    """Does what is left of an interrupted apply to a tree, or to the one of the newest of them."""
+    if not store.exists():
+        return ()
+    with Journal.open(store) as journal:
+        wanted = None if root is None else real(root)
+        roots = [w.root for w in journal.interrupted() if wanted in {None, w.root}]
+        if not roots:
+            return ()
+        with tree_lock(roots[-1]):
+            left = [write for write in journal.interrupted() if write.root == roots[-1]]
+            numbers = {_completed(journal, write) for write in left}
+        return tuple(record for record in journal.applies() if record.id in numbers)
+
+
+def _completed(journal: Journal, write: Write) -> int:
+    number = journal.applied_by(write)
+    if number is None:
+        raise InputError("an undo was interrupted, no apply", "Run policygen undo: it ends it.")
+    mended(write)
+    sides = _sides(write)
+    if stuck := [file for file in sides.edited if file in sides.remaining]:
+        names = ", ".join(str(write.path(file)) for file in stuck)
+        raise InputError(
+            f"{names}: edited after an interrupted apply, which cannot be finished there",
+            "Run policygen undo: all other files get what they had, and the edit stays.",
+        )
+    journal.mark(write, "committing")
+    finish(write, sides.remaining)
+    journal.mark(write, "done")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """How far a write came."""
+
+    moved: tuple[WrittenFile, ...]
+    remaining: tuple[WrittenFile, ...]
+    edited: tuple[WrittenFile, ...]
+    """Of both: they hold neither what was there before nor what was to be there."""
+
+
+def _sides(write: Write) -> _Sides:
+    moved: list[WrittenFile] = []
+    remaining: list[WrittenFile] = []
     edited: list[WrittenFile] = []
+    for file in write.files:
+        found = content(write.target(file))
+        # What waits is new until it changes places with the old.
+        waits = content(write.waiting(file)) == file.after
+        new = found == file.after or (found != file.before and not waits)
+        (moved if new else remaining).append(file)
+        if found not in {file.before, file.after}:
+            edited.append(file)
+    return _Sides(tuple(moved), tuple(remaining), tuple(edited))
+
+
+def _end(journal: Journal, write: Write) -> Recovered:
+    edited: Sequence[WrittenFile] = ()
     finished = False
     if write.state == "prepared":
-        put_back(write, ())
+        kept = put_back(write, ())
     else:
-        edited, finished = _decide(write)
+        edited, finished, kept = _decide(write)
     journal.mark(write, "done" if finished else "failed")
     number = journal.applied_by(write)
     return Recovered(
@@ -65,29 +128,17 @@ def _end(journal: Journal, write: Write) -> Recovered:
         applies=journal.undone_by(write) if number is None else (number,),
         outcome="finished" if finished else "put back",
         edited=tuple(write.path(file) for file in edited),
+        kept=kept,
     )
 
 
-def _decide(write: Write) -> tuple[list[WrittenFile], bool]:
+def _decide(write: Write) -> tuple[Sequence[WrittenFile], bool, tuple[Path, ...]]:
     """Brings the files to one side; edited ones cannot move, so their side counts."""
-    edited: list[WrittenFile] = []
-    moved: list[WrittenFile] = []
-    remaining: list[WrittenFile] = []
-    forward = True
-    for file in write.files:
-        found = content(write.target(file))
-        # A rename takes the staged file away.
-        new = found == file.after or (found != file.before and content(write.waiting(file)) is None)
-        (moved if new else remaining).append(file)
-        if found not in {file.before, file.after}:
-            edited.append(file)
-            forward = forward and new
-    if moved and forward:
+    mended(write)
+    sides = _sides(write)
+    if sides.moved and not any(file in sides.remaining for file in sides.edited):
         try:
-            finish(write, remaining)
+            return sides.edited, True, finish(write, sides.remaining)
         except InputError:
-            pass
-        else:
-            return edited, True
-    put_back(write, write.files)
-    return edited, False
+            pass  # a disk that takes no new contents may still take the old ones back
+    return sides.edited, False, put_back(write, write.files)

@@ -7,23 +7,33 @@ from pathlib import Path
 from policygen.edit import files
 from policygen.edit.change import Change
 from policygen.edit.journal import Journal, Write, WrittenFile
-from policygen.edit.target import check_replaceable, content, inside, mode_and_owner, place
+from policygen.edit.swap import keep, mend, swap
+from policygen.edit.target import (
+    attributes,
+    check_replaceable,
+    content,
+    inside,
+    mode_and_owner,
+    place,
+    target_of,
+)
 from policygen.errors import InputError
 
 
 def described(change: Change, root: Path) -> WrittenFile:
     """A change as the journal has it; an error where the file must not be replaced."""
+    path = inside(change.path, root)
+    target_of(change.path, root)
     check_replaceable(change.path)
     mode, _ = mode_and_owner(change.path)
-    return WrittenFile(
-        path=inside(change.path, root), mode=mode, before=change.before, after=change.after
-    )
+    return WrittenFile(path=path, mode=mode, before=change.before, after=change.after)
 
 
 def replace(journal: Journal, write: Write) -> None:
     """Does a prepared write; a failure puts all files back.
 
-    A file with several hard links parts from the others, as with every atomic replacement.
+    What was replaced waits beside each file until all are. From then on nothing is a failure: the
+    tree is as it was asked for, and what is not tidied or recorded is ended by the next writer.
     """
     moved: list[WrittenFile] = []
     try:
@@ -33,11 +43,11 @@ def replace(journal: Journal, write: Write) -> None:
         for file in write.files:
             moved.append(file)
             _move(write, file, expected=file.before)
-        _sync_folders(write, moved)
-        journal.mark(write, "done")
+        _check_out(write)
+        _sync_folders(write)
     except BaseException as error:
         try:
-            put_back(write, moved)
+            kept = put_back(write, moved)
         except InputError as second:
             raise InputError(
                 f"{error}\n{second.message}", "Run the command again: it ends what was begun."
@@ -45,57 +55,115 @@ def replace(journal: Journal, write: Write) -> None:
         with suppress(InputError):
             # Unmarked it is put back once more, which changes nothing.
             journal.mark(write, "failed")
+        if kept and isinstance(error, InputError):
+            raise InputError(f"{error.message}; {told(kept)}", error.remedy) from error
         raise
+    with suppress(InputError):
+        tidy(write)
+        _recorded(journal, write)
 
 
-def finish(write: Write, remaining: Sequence[WrittenFile]) -> None:
-    """Does what a killed writer left; what it staged in full is used."""
+def finish(write: Write, remaining: Sequence[WrittenFile]) -> tuple[Path, ...]:
+    """Does what a killed writer left; what it staged in full is used. Returns what was kept."""
     for file in remaining:
         if content(write.waiting(file)) != file.after:
-            _discard(write, file)
             _stage(write, file, file.after)
         _move(write, file, expected=file.before)
-    for file in write.files:
-        _discard(write, file)
-    _sync_folders(write, write.files)
+    return tidy(write)
 
 
-def put_back(write: Write, moved: Iterable[WrittenFile]) -> None:
-    """Removes what is staged; those that may have moved and hold the new contents get the old."""
+def put_back(write: Write, moved: Iterable[WrittenFile]) -> tuple[Path, ...]:
+    """Those that may have moved and hold the new contents get the old. Returns what was kept."""
+    mended(write)
+    for file in moved:
+        if content(write.target(file)) == file.after:
+            if content(write.waiting(file)) != file.before:
+                _stage(write, file, file.before)
+            _move(write, file, expected=file.after)
+    return tidy(write)
+
+
+def mended(write: Write) -> None:
+    """Ends steps that were killed: an edit that one of them took out is in its place again."""
     for file in write.files:
-        _discard(write, file)
-    restored = [file for file in moved if content(write.target(file)) == file.after]
-    for file in restored:
-        _stage(write, file, file.before)
-        _move(write, file, expected=file.after)
-    _sync_folders(write, restored)
+        target, waiting = write.target(file), write.waiting(file)
+        mend(waiting, target)
+        out = content(waiting)
+        if out not in {None, file.before, file.after} and content(target) == file.after:
+            swap(waiting, target)
+
+
+def tidy(write: Write) -> tuple[Path, ...]:
+    """Removes what waits beside the files; what somebody else wrote keeps a name, and is told."""
+    kept = []
+    for file in write.files:
+        target, waiting = write.target(file), write.waiting(file)
+        with place(write.path(file)):
+            files.unlink(write.half(file))
+            if content(waiting) in {None, file.before, file.after}:
+                files.unlink(waiting)
+            else:
+                kept.append(keep(waiting, target))
+    _sync_folders(write)
+    return tuple(kept)
+
+
+def told(kept: Sequence[Path]) -> str:
+    """Where edits are that came in between."""
+    return f"what else was written meanwhile is kept: {', '.join(map(str, kept))}"
+
+
+def _check_out(write: Write) -> None:
+    """Who had a file open can write to it after it was taken out."""
+    for file in write.files:
+        if content(write.waiting(file)) != file.before:
+            raise _changed(write, file)
+
+
+def _recorded(journal: Journal, write: Write) -> None:
+    """That all files are new; a disk that fails once is asked again."""
+    try:
+        journal.mark(write, "done")
+    except InputError:
+        journal.mark(write, "done")
 
 
 def _stage(write: Write, file: WrittenFile, data: bytes) -> None:
-    target, waiting = write.target(file), write.waiting(file)
+    """What is called `waiting` is whole, always."""
+    target, half, waiting = write.target(file), write.half(file), write.waiting(file)
     _, owner = mode_and_owner(target)
     with place(target):
-        files.write(waiting, data, file.mode, owner)
-        files.fsync(waiting)
+        files.unlink(half)
+        files.write(half, data, file.mode, owner, attributes(target))
+        files.fsync(half)
+        if content(waiting) not in {None, file.before, file.after}:
+            keep(waiting, target)
+        files.rename(half, waiting)
 
 
 def _move(write: Write, file: WrittenFile, expected: bytes) -> None:
-    target = write.target(file)
-    if content(target) != expected:
-        raise InputError(
-            f"{write.path(file)} was changed while it was being replaced",
-            "All other files are as they were. Run the command again.",
-        )
-    with place(target):
-        files.rename(write.waiting(file), target)
+    """What comes out is compared, too: nobody can edit a file between a look and a swap."""
+    target, waiting = write.target(file), write.waiting(file)
+    if content(target) == expected:
+        new = content(waiting)
+        swap(waiting, target)
+        if content(waiting) == expected:
+            return
+        swap(waiting, target)
+        if content(waiting) != new:
+            # It was edited again: the newest edit belongs there.
+            swap(waiting, target)
+    raise _changed(write, file)
 
 
-def _discard(write: Write, file: WrittenFile) -> None:
-    with place(write.path(file)):
-        files.unlink(write.waiting(file))
+def _changed(write: Write, file: WrittenFile) -> InputError:
+    return InputError(
+        f"{write.path(file)} was changed while it was being replaced",
+        "All other files are as they were. Run the command again.",
+    )
 
 
-def _sync_folders(write: Write, changed: Iterable[WrittenFile]) -> None:
-    for folder in sorted({write.target(file).parent for file in changed}):
+def _sync_folders(write: Write) -> None:
+    for folder in sorted({write.target(file).parent for file in write.files}):
         with place(folder):
             files.fsync_folder(folder)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from policygen.errors import InputError
+from policygen.opening import NotOpenedError, contained
 
 _READ_ONLY = "Make it writable, or work on a copy of the tree."
 _REMEDIES = {
@@ -18,6 +19,8 @@ _REMEDIES = {
     errno.ENOSPC: "Free some space, then run the command again.",
     errno.EDQUOT: "Free some space, then run the command again.",
 }
+LEFT = ".policygen"
+"""How the names of files end that wait to be put into a tree, or were taken out of it."""
 
 
 def absolute(path: Path) -> Path:
@@ -48,6 +51,15 @@ def place(path: Path, action: str = "write") -> Iterator[None]:
         raise InputError(words, _REMEDIES.get(error.errno or 0)) from error
 
 
+def target_of(path: Path, root: Path) -> Path:
+    """The file behind a path of a tree; a link inside of the tree is fine, one out of it is not."""
+    with place(path, "read"):
+        try:
+            return contained(root, path)
+        except NotOpenedError as error:
+            raise InputError(f"{path} is not followed: {error.reason}", error.remedy) from error
+
+
 def content(path: Path) -> bytes | None:
     """What a file holds; none where there is no regular file."""
     with place(path, "read"):
@@ -58,9 +70,9 @@ def content(path: Path) -> bytes | None:
         return path.read_bytes() if regular else None
 
 
-def present(path: Path) -> bytes:
-    """What a file holds; an error where there is no regular file."""
-    data = content(path)
+def present(path: Path, root: Path) -> bytes:
+    """What a file of a tree holds; an error where there is no regular file."""
+    data = content(target_of(path, root))
     if data is None:
         words = "is no regular file" if os.path.lexists(path) else "is missing"
         raise InputError(f"{path} {words}", "Put it back, or make the plan again.")
@@ -74,9 +86,25 @@ def mode_and_owner(path: Path) -> tuple[int, tuple[int, int]]:
     return stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
 
 
+def attributes(path: Path) -> dict[str, bytes]:
+    """Its extended attributes, access lists among them; none where the disk knows none."""
+    with place(path, "read"):
+        try:
+            return {name: os.getxattr(path, name) for name in sorted(os.listxattr(path))}
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.ENOSYS):
+                raise
+            return {}
+
+
 def staged_name(target: Path, mark: str) -> Path:
     """Where the next contents of a file wait, beside it."""
-    return target.with_name(f".{target.name}.{mark}.policygen")
+    return target.with_name(f".{target.name}.{mark}{LEFT}")
+
+
+def leftovers(folder: Path, name: str = "*") -> list[Path]:
+    """What waits in a folder, for one of its files or for any: somebody writes, or was killed."""
+    return sorted(folder.glob(staged_name(Path(name), "*").name))
 
 
 def check_replaceable(path: Path) -> None:
@@ -84,8 +112,12 @@ def check_replaceable(path: Path) -> None:
     if not os.access(path, os.W_OK):
         raise InputError(f"{path} is read-only", _READ_ONLY)
     target = real(path)
-    waiting = target.parent.glob(staged_name(Path(glob.escape(target.name)), "*").name)
-    if left := sorted(waiting):
+    if (names := target.stat().st_nlink) > 1:
+        raise InputError(
+            f"{path} is one file with {names} names (hard links), and would part from the others",
+            "Give the tree a file of its own: copy it, and move the copy into its place.",
+        )
+    if left := leftovers(target.parent, glob.escape(target.name)):
         raise InputError(
             f"{left[0]} is left of an interrupted policygen, so {target.name} may be half done",
             "Run policygen undo with the --store that was written then; it ends what was begun."

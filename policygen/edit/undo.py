@@ -85,7 +85,7 @@ def net_changes(undone: Sequence[Undone]) -> tuple[Change, ...]:
 
 def _check(newer: Change | None, change: Change, step: Undone) -> None:
     """What the apply left must be what is there, or what the newer one found."""
-    found = present(change.path) if newer is None else newer.after
+    found = present(change.path, step.applied.root) if newer is None else newer.after
     if found != change.before:
         when = "since" if newer is None else "before the next apply and after"
         message = f"edited {when} apply {step.applied.id} ({step.applied.title})"

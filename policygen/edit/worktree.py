@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from policygen.edit.target import real
-from policygen.errors import MissingToolError, ProcessError
-from policygen.process import run
-
-_GIT = ("git", "--literal-pathspecs", "--no-optional-locks")
-_STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--")
+from policygen.errors import InputError, MissingToolError, ProcessError
+from policygen.git import Repository, find_repository
+from policygen.git_objects import Entry, Objects, object_id
 
 
 def uncommitted(paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -22,16 +20,36 @@ def uncommitted(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _changed(folder: Path, paths: Sequence[Path]) -> list[Path]:
-    names = [real(path).name for path in paths]
     try:
-        top = Path(_git(folder, "rev-parse", "--show-toplevel").removesuffix("\n"))
-        status = _git(folder, *_STATUS, *names)
-    except (MissingToolError, ProcessError):
+        repository = find_repository(folder)
+        return [] if repository is None else _lost(repository, paths)
+    except (MissingToolError, ProcessError, InputError):
         return []
-    # ` M cub/device/reduce.cuh`, from the top of the repository.
-    found = {real(top / entry[3:]) for entry in status.split("\0") if entry}
-    return [path for path in paths if real(path) in found]
 
 
-def _git(folder: Path, *arguments: str) -> str:
-    return run([*_GIT, *arguments], cwd=folder, install="Install git.")
+def _lost(repository: Repository, paths: Sequence[Path]) -> list[Path]:
+    """Those whose content the last commit does not have; not those that git is to ignore."""
+    names = {path: real(path).relative_to(repository.top).as_posix() for path in paths}
+    known = _committed(repository, list(names.values()))
+    changed = [path for path in paths if not _is_known(path, known.get(names[path]))]
+    untracked = [names[path] for path in changed if names[path] not in known]
+    ignored = repository.ignored(untracked) if untracked else set()
+    return [path for path in changed if names[path] not in ignored]
+
+
+def _committed(repository: Repository, names: Sequence[str]) -> dict[str, Entry]:
+    try:
+        commit = repository.commit("HEAD")
+    except ProcessError:  # there is no commit yet
+        return {}
+    with Objects(repository) as objects:
+        return objects.files(commit, names)
+
+
+def _is_known(path: Path, entry: Entry | None) -> bool:
+    """Whether a file is that of a commit, but for line endings."""
+    if entry is None or not path.is_file():
+        return entry is None and not path.exists()
+    data = path.read_bytes()
+    both = (data, data.replace(b"\r\n", b"\n"))
+    return entry.id in {object_id(one, entry.id) for one in both}

@@ -44,7 +44,8 @@ class Case:
     def values(self, label: str) -> dict[str, str]:
         """The whole policy that a variant is."""
         measured = self.measurement.recorded.benchmark
-        return overlay(self.served, self.fields, self.base, measured, label)
+        variant = self.measurement.parameters(label)
+        return overlay(self.served, self.fields, self.base, measured, variant)
 
     def action(
         self,

@@ -15,7 +15,7 @@ from policygen.model.plan import Action
 from policygen.model.policies import Policies, Question
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import Point, in_words
-from policygen.planning.measured import Measurement, in_line, measurements
+from policygen.planning.measured import Measurement, Spaces, in_line, measurements
 from policygen.source.selectors.functions import Struct
 
 
@@ -78,12 +78,15 @@ class Emitter:
     ask: Oracle
     together: ChooseTogether
     force: bool = False
+    spaces: Spaces = field(default_factory=dict)
     refused: list[EmitAction] = field(default_factory=list)
     """Workloads that were rejected before anything was asked."""
 
     def emit(self, scored: Sequence[ScoredWorkload]) -> list[Tuned]:
         """The selectors for all that was measured."""
-        found, refused = measurements(scored, self.version, self.arch, force=self.force)
+        found, refused = measurements(
+            scored, self.version, self.arch, force=self.force, spaces=self.spaces
+        )
         self.refused.extend(_rejected(action) for _, action in refused)
         by_name: dict[str, list[tuple[Served, Measurement]]] = {}
         for measurement in found:

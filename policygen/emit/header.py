@@ -19,8 +19,6 @@ from policygen.source.selectors.functions import Struct
 TEMPLATE = "emit/header.cuh.j2"
 COMMENT = 116
 """How wide an example can be, behind `//! `."""
-# What would end a comment, or carry it on to the next line: all but printable ASCII, and "\"
-_UNPRINTABLE = re.compile(r"[^ -\[\]-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def _return(parts: Sequence[Part]) -> EmitReturn:
 def _labels(part: Part) -> Iterator[str]:
     for variant in part.variants:
         scores = "  ".join(f"{score:.6f}" for score in numbers(variant))
-        yield _UNPRINTABLE.sub(" ", f"{variant.variant} {scores}")
+        yield f"{variant.variant} {scores}"
 
 
 def render(
@@ -164,21 +162,20 @@ def _condition(parts: Sequence[Part]) -> str | None:
 
 def _label(label: str) -> list[str]:
     """A variant with its scores, on a line of their own where they do not fit."""
-    line = f"{INDENT * 3}// {label}"
-    if len(line) <= WIDTH:
-        return [line]
+    if len(f"{INDENT * 3}// {label}") <= WIDTH:
+        return [label]
     variant, _, scores = label.partition(" ")
-    return [f"{INDENT * 3}// {variant}", f"{INDENT * 3}// {scores}"]
+    return [variant, scores]
 
 
 def _origin(cases: Sequence[Case]) -> list[str]:
-    """GPUs and versions that were measured; what a database says must not end the comment."""
+    """GPUs and versions that were measured."""
     found: dict[str, None] = {}
     for case in cases:
         scored = case.measurement.scored
         text = f"{gpu_name(scored.gpu)}, CUDA {scored.ctk}, CCCL {scored.cccl}"
         found[f"Measured on {text}: {', '.join(scored.databases)}"] = None
-    return [_UNPRINTABLE.sub(" ", line) for line in found]
+    return list(found)
 
 
 def _about(tuned: Tuned) -> list[str]:

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 
 from policygen.bindings.load import types
-from policygen.bindings.variant import member_values, threads_that_fit
+from policygen.bindings.variant import member_values, threads_that_fit, within_limits
 from policygen.emit.aggregates import Field, leaves
 from policygen.emit.selectors import Served, rules
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
-from policygen.model.labels import label_parts
 from policygen.model.policies import Whole
 
 THREADS = "threads_per_block"
@@ -20,24 +19,24 @@ def overlay(
     fields: tuple[Field, ...],
     base: Whole,
     measured: BenchmarkBinding,
-    label: str,
+    variant: Mapping[str, int],
 ) -> dict[str, str]:
     """Every field's value; `measured` is the benchmark as it was when it ran."""
     told = rules(one)
-    variant = dict(part for part in label_parts(label) if part)
     found = dict(base.fields)
     members = member_values(_family(one, told), _unscaled(measured, told), variant, base.sizes)
     for path, value in members.items():
         for leaf, text in _spelled(path, told[path], value, variant):
             if leaf not in found:
                 raise InputError(f"{one.selects} has no field {leaf}")
-            found[leaf] = _biased(told[path], found[leaf], qualified(text, found[leaf]))
+            given = _biased(told[path], found[leaf], qualified(text, found[leaf]))
+            found[leaf] = within_limits(leaf, given)
     for path, rule in told.items():
         unit = measured.units.get(rule.parameter or "") if _is_threads(path) else None
         if unit is not None:
             items = int(found[f"{path.removesuffix(THREADS)}{ITEMS}"])
             fitting = threads_that_fit(int(found[path]), items, base.sizes[unit.of])
-            found[path] = str(fitting)
+            found[path] = within_limits(path, str(fitting))
     for path, source in one.selector.copies.items():
         for leaf in [leaf for leaf in found if _within(leaf, path)]:
             found[leaf] = found[f"{source}{leaf.removeprefix(path)}"]

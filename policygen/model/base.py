@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from policygen.errors import SourceError
+from policygen.untrusted import json_text
 
 
 class Span(NamedTuple):
@@ -36,7 +37,7 @@ class Document(Record):
 
     def to_json(self, **options: Any) -> str:
         """The document as JSON text, in the order of its fields."""
-        return self.model_dump_json(indent=1, **options)
+        return json_text(self.model_dump_json(indent=1, **options))
 
 
 class Problem(Record):

@@ -3,7 +3,7 @@
 from math import prod
 from typing import Literal
 
-from pydantic import computed_field
+from pydantic import Field, computed_field
 
 from policygen.model.base import Derived, Document, Problem, Record
 
@@ -15,7 +15,7 @@ class ParameterRange(Record):
     label: str
     start: int
     end: int
-    step: int
+    step: int = Field(ge=1)
 
     @property
     def values(self) -> range:

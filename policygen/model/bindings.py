@@ -1,11 +1,14 @@
 """How a benchmark's workloads and parameters map to CUB's tunings: `schemas/bindings/*.toml`."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from policygen.model.base import Record
 from policygen.model.cub import Dialect
+
+# "7:24:1", "-16:16:4"
+Range = Annotated[str, Field(pattern=r"^-?[0-9]{1,9}:-?[0-9]{1,9}:[1-9][0-9]{0,8}$")]
 
 
 class Versioned(Record):
@@ -59,6 +62,20 @@ class DelayConstructor(Record):
         return f"{self.type}<{', '.join(given.get(arg, arg) for arg in self.args)}>"
 
 
+class Limit(Record):
+    """What a value of an entry can be, whatever was measured; a count beyond it is refused."""
+
+    members: tuple[str, ...]
+    """Members of families and fields of aggregates, by the last part of their path."""
+    least: int
+    most: int | None = None
+    reason: str
+
+    def allows(self, value: int) -> bool:
+        """Whether a count is possible."""
+        return value >= self.least and (self.most is None or value <= self.most)
+
+
 class Group(Versioned):
     """A name for a list of values, for axes that many benchmarks have."""
 
@@ -82,6 +99,7 @@ class Types(Record):
     types: tuple[AxisType, ...]
     groups: tuple[Group, ...] = ()
     delays: tuple[DelayConstructor, ...]
+    limits: tuple[Limit, ...] = ()
 
 
 class Unit(Record):
@@ -253,7 +271,7 @@ class BenchmarkBinding(Call):
     """One benchmark, in a range of CUB versions."""
 
     name: str
-    parameters: dict[str, str]
+    parameters: dict[str, Range]
     """Label → `start:end:step`, in the order of variant labels."""
     units: dict[str, Unit] = Field(default_factory=dict)
     """Label → the unit in which the benchmark counts; plain where it is silent."""
@@ -270,6 +288,11 @@ class BenchmarkBinding(Call):
     edit: str | None = None
     """What would have to be edited where no entry can take a variant's values."""
     note: str | None = None
+
+    def values(self, label: str) -> range:
+        """What a parameter was searched over; the end belongs to it."""
+        start, end, step = (int(part) for part in self.parameters[label].split(":"))
+        return range(start, end + 1, step)
 
     @model_validator(mode="after")
     def _says_what_to_edit(self) -> Self:

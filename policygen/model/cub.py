@@ -17,6 +17,8 @@ class Cub(Record):
     """`--cub`, `policygen.toml`, `checkout`, `cub_headers`, `wheel`, `toolkit` or `header`."""
     includes: tuple[str, ...] = ()
     """Folders that a compiler needs with `-I`, `root` first."""
+    changed: bool = False
+    """Whether it was fetched, and is not as its wheel has it."""
 
     @property
     def include_folders(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from typing import Literal
 from policygen.model.arch import Arch
 from policygen.model.base import Document, Record
 from policygen.model.cub import Cub
+from policygen.model.labels import Variant
 from policygen.model.results import RunKey
 from policygen.model.workload import in_words
 
@@ -23,7 +24,7 @@ class EmitAction(RunKey):
     workload: dict[str, str]
     decision: EmitDecision
     reason: str
-    variant: str | None = None
+    variant: Variant | None = None
     scores: tuple[float, ...] | None = None
     """Score, minimum, mean and maximum."""
     selector: str | None = None

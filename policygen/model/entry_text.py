@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from policygen.untrusted import comment
+
 Slot = str | None
 """An argument as the header spells it; none where the entry takes any."""
 
@@ -17,6 +19,11 @@ class Content:
     base: str | None = None
     label: str | None = None
     """Its comment: the variant with its scores, or why there is an entry without values."""
+
+    def __post_init__(self) -> None:
+        """Whatever a label is made of, it is one line of a comment."""
+        if self.label is not None:
+            object.__setattr__(self, "label", comment(self.label))
 
 
 @dataclass(frozen=True, slots=True)

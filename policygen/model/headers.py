@@ -17,6 +17,8 @@ class HeadersEntry(Record):
     dialect: Dialect
     specializations: int | None
     state: State
+    changed: tuple[str, ...] | None = None
+    """Files that are not as the wheel has them, as far as they can be named; none when all are."""
 
 
 class Headers(Document):

@@ -2,11 +2,15 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from policygen.model.arch import Arch
 from policygen.model.base import Document, Record
+from policygen.model.bench import ParameterRange
 from policygen.model.cub import Cub
 from policygen.model.edit import Edit
-from policygen.model.results import Rules, RunKey
+from policygen.model.labels import Variant
+from policygen.model.results import Rules, RunKey, ScoredVariant, ScoredWorkload
 from policygen.model.tuning import Value
 from policygen.model.workload import Point, point_of
 
@@ -43,7 +47,7 @@ class Action(RunKey):
     workload: dict[str, str]
     decision: PlanDecision
     reason: str
-    variant: str | None = None
+    variant: Variant | None = None
     scores: tuple[float, ...] | None = None
     """Score, minimum, mean and maximum."""
     target: Target | None = None
@@ -64,21 +68,42 @@ class Action(RunKey):
         return self.decision in {"update", "add"}
 
 
-class Reached(Record):
-    """A workload that the change reaches, and that was not measured on that architecture."""
+class Named(Record):
+    """A workload of the tree."""
 
     benchmark: str
     workload: dict[str, str]
+
+    @property
+    def point(self) -> Point:
+        """The workload as a key."""
+        return point_of(self.benchmark, self.workload)
+
+
+class Reached(Named):
+    """A workload that the change reaches, and that was not measured on that architecture."""
+
     arch: Arch
     kept: bool
     """Whether an entry of its own keeps what it had."""
     legacy: bool = False
     """Whether it is a struct family that is reached."""
 
-    @property
-    def point(self) -> Point:
-        """The workload as a key."""
-        return point_of(self.benchmark, self.workload)
+
+class Held(Named):
+    """A workload that is not written, as the compiler says that it has another effect."""
+
+    reason: str
+    legacy: bool = False
+
+
+class Joint(Record):
+    """What serves several workloads that one entry decides; no variant where none does."""
+
+    workloads: tuple[Named, ...]
+    variants: tuple[ScoredVariant, ...]
+    """In the order of the workloads."""
+    reason: str
 
 
 class PlannedEdit(Edit):
@@ -114,9 +139,12 @@ class Options(Record):
 
 
 class Plan(Document):
-    """What `policygen plan --json` prints, and what `policygen apply --plan` takes."""
+    """What `policygen plan --json` prints, and what `policygen apply --plan` takes.
 
-    format: Literal["policygen/plan/1"] = "policygen/plan/1"
+    What was decided, and what comes of it: `apply` makes the latter again, and compares.
+    """
+
+    format: Literal["policygen/plan/2"] = "policygen/plan/2"
     cub: Cub
     toolchain: str
     options: Options
@@ -128,6 +156,15 @@ class Plan(Document):
     reached: tuple[Reached, ...] = ()
     """Workloads of this and of later architectures that the change reaches besides."""
     remarks: tuple[str, ...] = ()
+    results: tuple[ScoredWorkload, ...] = ()
+    """What was measured, each with the variant that was chosen."""
+    spaces: dict[str, tuple[ParameterRange, ...]] = Field(default_factory=dict)
+    """Benchmark → what was searched, where the user said so."""
+    joint: tuple[Joint, ...] = ()
+    """What was chosen for workloads that one entry decides."""
+    held: tuple[Held, ...] = ()
+    bounded: tuple[Named, ...] = ()
+    """Workloads whose returns end before the next architecture."""
 
 
 class Applied(Record):

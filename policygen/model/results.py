@@ -231,7 +231,7 @@ class MergedTable(Record):
     """Rows that an earlier file has with the same center."""
     conflicts: int = 0
     unusable: int = 0
-    """Rows that name no GPU, version or variant; CCCL's tables have no place for them."""
+    """Rows that name no GPU, version or variant, or one that is no label or no text."""
 
 
 class MergeReport(Document):

@@ -9,7 +9,6 @@ from policygen.bindings.variant import member_values
 from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding, MemberRule, Site
 from policygen.model.facts import Told
-from policygen.model.labels import label_parts
 from policygen.model.plan import Action, Target
 from policygen.model.results import Choice
 from policygen.model.tuning import Entry, Family, Value
@@ -186,7 +185,7 @@ class Case(Spot):
 
     def members(self, label: str) -> dict[str, str]:
         """The values of an entry for one of the variants."""
-        parameters = dict(part for part in label_parts(label) if part)
+        parameters = self.measurement.parameters(label)
         then = self.measurement.recorded.benchmark
         for name, value in then.fixed.items():
             if parameters.get(name, value) != value:
@@ -202,7 +201,7 @@ class Case(Spot):
 
     def unsaid(self, label: str) -> dict[str, Value]:
         """The values of a variant that its policy shows, and no member of an entry says."""
-        measured = dict(part for part in label_parts(label) if part)
+        measured = self.measurement.parameters(label)
         rules = {m: r for m, r in self.to.unsaid.items() if r.parameters <= measured.keys()}
         like = self.to.binding.model_copy(update={"members": rules})
         then = self.measurement.recorded.benchmark

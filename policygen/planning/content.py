@@ -92,12 +92,7 @@ def label(variant: ScoredVariant, case: Case, options: Options) -> str:
         return text
     scored = case.measurement.scored
     origin = (gpu_name(scored.gpu), f"CUDA {scored.ctk}", f"CCCL {scored.cccl}", options.date)
-    return f"{text}  ({_in_line(', '.join(part for part in origin if part))})"
-
-
-def _in_line(text: str) -> str:
-    """What a database says must not end the comment that it is written to."""
-    return re.sub(r"[^ -~]+", " ", text)
+    return f"{text}  ({', '.join(part for part in origin if part)})"
 
 
 def _label(variant: str, scores: Sequence[float]) -> str:

@@ -6,17 +6,23 @@ from dataclasses import dataclass
 
 from policygen.bindings.archs import gpu_arch
 from policygen.bindings.recorded import Recorded, benchmark_of, recorded, today
+from policygen.bindings.variant import variant_parameters
 from policygen.errors import InputError
+from policygen.model.bench import ParameterRange
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Action, Target
 from policygen.model.results import Choice, RejectedVariant, ScoredVariant, ScoredWorkload
 from policygen.model.tuning import Value
 from policygen.model.workload import Point, axis_name, in_words, point_of
 
+Spaces = Mapping[str, Sequence[ParameterRange]]
+"""Benchmark → what was searched."""
 Refused = tuple[ScoredWorkload, Action]
 """A workload that cannot be planned with, and what becomes of it."""
 # v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1, 13.0.88
-_RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)(?:[-.](dev|rc)(\d*))?(?:-(\d+)-g)?")
+_RELEASE = re.compile(
+    r"v?([0-9]{1,9}(?:\.[0-9]{1,9})*)(?:[-.](dev|rc)([0-9]{0,9}))?(?:-([0-9]{1,9})-g)?"
+)
 _STAGES = {"dev": 0, "rc": 1, None: 2}
 
 
@@ -29,6 +35,12 @@ class Measurement:
     benchmark: BenchmarkBinding
     """As the tree's version has it."""
     workload: dict[str, str]
+    space: Sequence[ParameterRange] = ()
+    """What the user says that was searched, where that is known."""
+
+    def parameters(self, label: str) -> dict[str, int]:
+        """What a variant's label says, as far as the benchmark that was measured can mean it."""
+        return variant_parameters(self.recorded.benchmark, label, self.space)
 
     @property
     def point(self) -> Point:
@@ -67,7 +79,12 @@ class Measurement:
 
 
 def measurements(
-    scored: Sequence[ScoredWorkload], version: str, arch: str, *, force: bool
+    scored: Sequence[ScoredWorkload],
+    version: str,
+    arch: str,
+    *,
+    force: bool,
+    spaces: Spaces | None = None,
 ) -> tuple[list[Measurement], list[Refused]]:
     """What can be planned with, and what cannot; a GPU of another architecture is an error."""
     if not force:
@@ -79,7 +96,8 @@ def measurements(
             refused.append((one, rejected(one, reason)))
             continue
         try:
-            measurement = _measurement(one, version)
+            space = (spaces or {}).get(one.algorithm, ())
+            measurement = _measurement(one, version, space)
         except InputError as error:
             refused.append((one, rejected(one, in_line(error))))
             continue
@@ -161,10 +179,12 @@ def gpu_name(gpu: str) -> str:
     return gpu.partition("(")[0].strip()
 
 
-def _measurement(scored: ScoredWorkload, version: str) -> Measurement:
+def _measurement(
+    scored: ScoredWorkload, version: str, space: Sequence[ParameterRange]
+) -> Measurement:
     then = recorded(scored.algorithm, scored.workload, scored.cccl)
     benchmark = benchmark_of(scored.algorithm, version)
-    return Measurement(scored, then, benchmark, today(then, version))
+    return Measurement(scored, then, benchmark, today(then, version), space)
 
 
 def _check_gpus(scored: Sequence[ScoredWorkload], arch: str) -> None:

@@ -1,7 +1,7 @@
 """From results to a plan: decide, write, and ask whether the writing has the effect."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.bindings.recorded import benchmark_of
@@ -10,7 +10,16 @@ from policygen.model.arch import arch_number
 from policygen.model.branches import own
 from policygen.model.changes import changes as told_changes
 from policygen.model.facts import Change, Compared
-from policygen.model.plan import Action, Options, Plan, PlannedEdit, PlannedFile, Reached
+from policygen.model.plan import (
+    Action,
+    Held,
+    Named,
+    Options,
+    Plan,
+    PlannedEdit,
+    PlannedFile,
+    Reached,
+)
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import Point
 from policygen.planning.cases import Case, by_entry
@@ -19,7 +28,8 @@ from policygen.planning.destination import next_arch, site_of
 from policygen.planning.edits import HeaderEdits, by_header, header_edits
 from policygen.planning.judge import differs
 from policygen.planning.later import NotKeptError, keep_later
-from policygen.planning.measured import Measurement, Refused, in_line, measurements
+from policygen.planning.measured import Measurement, Refused, Spaces, in_line, measurements
+from policygen.planning.memory import Memory, chosen_alone
 from policygen.planning.oracle import Oracle
 from policygen.planning.places import Places, Sources
 from policygen.source.splice import splice
@@ -34,6 +44,17 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class Settled:
+    """What becomes of all cases, and what had to be known for that besides the results."""
+
+    outcome: Outcome
+    draft: Draft
+    reached: Sequence[Reached] = ()
+    held: Mapping[Point, str] = field(default_factory=dict)
+    bounded: Collection[Point] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Planner:
     """What a plan is made from."""
 
@@ -45,6 +66,8 @@ class Planner:
     """Whether to ask what the change does, and to leave out what has no effect."""
     held: Mapping[Point, str] = field(default_factory=dict)
     """Workloads that stay as they are, whatever was measured, and why."""
+    spaces: Spaces = field(default_factory=dict)
+    """What was searched, where the user says so."""
 
     @property
     def places(self) -> Places:
@@ -53,10 +76,21 @@ class Planner:
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """The actions for all workloads, and the edits that they come to."""
+        memory = Memory(self.together)
+        made = self.settled(scored, replace(self, together=memory)._effective)
+        return made.model_copy(update={"remarks": tuple(remarks), "joint": memory.joint})
+
+    def settled(
+        self, scored: Sequence[ScoredWorkload], settle: Callable[[Sequence[Case]], Settled]
+    ) -> Plan:
+        """The same, by a way to settle what becomes of the cases."""
         cub, options = self.sources.cub, self.options
-        known, refused = measurements(scored, cub.version, options.arch, force=options.force)
+        known, refused = measurements(
+            scored, cub.version, options.arch, force=options.force, spaces=self.spaces
+        )
         cases, actions = self.places.cases(known)
-        outcome, draft, reached = self._effective(cases)
+        settled = settle(cases)
+        outcome, draft = settled.outcome, settled.draft
         return Plan(
             cub=cub,
             toolchain=self.oracle.toolchain,
@@ -65,22 +99,36 @@ class Planner:
             files=_files(self.sources, draft),
             edits=_edits(draft),
             policies=tuple(p for edits in draft.edits.values() for p in edits.policies),
-            reached=tuple(reached),
-            remarks=tuple(remarks),
+            reached=tuple(settled.reached),
+            results=tuple(map(chosen_alone, scored)),
+            spaces={
+                name: tuple(self.spaces[name])
+                for name in sorted({one.algorithm for one in scored} & self.spaces.keys())
+            },
+            held=tuple(
+                Held(benchmark=name, workload=dict(workload), reason=reason)
+                for (name, workload), reason in settled.held.items()
+                if (name, workload) not in self.held
+            ),
+            bounded=tuple(
+                Named(benchmark=name, workload=dict(workload))
+                for name, workload in sorted(settled.bounded)
+            ),
         )
 
-    def _effective(self, cases: Sequence[Case]) -> tuple[Outcome, Draft, list[Reached]]:
+    def _effective(self, cases: Sequence[Case]) -> Settled:
         """Decides again without what turns out to have no effect, until all has."""
         dead: dict[Point, str] = dict(self.held)
+        bounded: set[Point] = set()
         while True:
-            outcome = self._decided(cases, dead)
+            outcome = self.decided(cases, dead)
             try:
-                draft = self._draft(outcome.writes)
-            except _NotWritableError as error:
+                draft = self.drafted(outcome.writes)
+            except NotWritableError as error:
                 dead |= error.reasons
                 continue
             if not self.prove:
-                return outcome, draft, []
+                return Settled(outcome, draft, held=dead)
             try:
                 compared = self._compare(draft)
             except EffectError:
@@ -92,14 +140,17 @@ class Planner:
             lost = self._lost(outcome, draft, compared) or self._harmed(cases, outcome, compared)
             if not lost:
                 try:
-                    return self._kept(outcome, draft, compared)
+                    kept = self._kept(outcome, draft, compared)
+                    return Settled(*kept, dead, bounded)
                 except NotKeptError as error:
                     lost = self._not_kept(outcome, error)
                     cases, moved = self.places.bounded(cases, lost)
+                    bounded |= moved
                     lost = {point: lost[point] for point in lost if point not in moved}
             dead |= lost
 
-    def _decided(self, cases: Sequence[Case], dead: Mapping[Point, str]) -> Outcome:
+    def decided(self, cases: Sequence[Case], dead: Mapping[Point, str]) -> Outcome:
+        """What becomes of cases; of some it is known that they stay."""
         outcome = Outcome()
         live = []
         for case in cases:
@@ -111,13 +162,14 @@ class Planner:
             outcome.add(decide(group, self.options, self.together))
         return outcome
 
-    def _draft(self, writes: Sequence[Write]) -> Draft:
+    def drafted(self, writes: Sequence[Write]) -> Draft:
+        """The headers with some entries written."""
         edits, after = {}, {}
         for name, group in by_header(writes).items():
             try:
                 found, data = self._header(name, group)
             except InputError as error:
-                raise _NotWritableError(self._culprits(name, group, error)) from error
+                raise NotWritableError(self._culprits(name, group, error)) from error
             if found.edits:
                 edits[name], after[name] = found, data
         return Draft(edits, after)
@@ -222,8 +274,8 @@ class Planner:
     def _pinned(self, outcome: Outcome, later: Sequence[Change]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""
         try:
-            draft = self._draft(outcome.writes)
-        except _NotWritableError as error:
+            draft = self.drafted(outcome.writes)
+        except NotWritableError as error:
             raise NotKeptError([(change, str(error)) for change in later]) from error
         if left := _later(self._compare(draft), self.options.arch):
             raise NotKeptError([(change, _in_spite(change)) for change in left])
@@ -250,7 +302,7 @@ class Planner:
         return dict.fromkeys(others or _points(outcome.writes), next(iter(reasons.values())))
 
 
-class _NotWritableError(Exception):
+class NotWritableError(Exception):
     """Entries that their header has no place for."""
 
     def __init__(self, writes: Sequence[tuple[Write, InputError]]) -> None:
@@ -327,29 +379,26 @@ def _edits(draft: Draft) -> tuple[PlannedEdit, ...]:
     )
 
 
-def changed_headers(plan: Plan, data: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The headers after a plan; refused where the tree is not the one that it was made for."""
-    found: dict[str, bytes] = {}
+def check_tree(plan: Plan, data: Mapping[str, bytes]) -> None:
+    """An error where headers are not those that the plan was made for."""
     errors: list[PolicygenError] = []
     for file in plan.files:
-        try:
-            found[file.path] = _changed(plan, file, data.get(file.path))
-        except PolicygenError as error:
-            errors.append(error)
+        before = data.get(file.path)
+        if before is None:
+            words = f"the plan changes {file.path}, which none of its results is for"
+            errors.append(InputError(words, "The plan was changed; make it again."))
+        elif hashlib.sha256(before).hexdigest() != file.before:
+            words = f"{file.path} is not what the plan was made for"
+            errors.append(InputError(words, "Make the plan again."))
     if errors:
         raise together(errors)
-    return found
 
 
-def _changed(plan: Plan, file: PlannedFile, before: bytes | None) -> bytes:
-    if before is None:
-        raise InputError(f"the tree has no {file.path}, which the plan changes")
-    if hashlib.sha256(before).hexdigest() != file.before:
-        raise InputError(f"{file.path} is not what the plan was made for", "Make the plan again.")
-    after = splice(file.path, before, [edit for edit in plan.edits if edit.path == file.path])
-    if hashlib.sha256(after).hexdigest() != file.after:
-        raise InputError(
-            f"{file.path}: the plan's edits do not give the file that it promises",
-            "The plan was changed; make it again.",
+def changed_headers(plan: Plan, data: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The headers after a plan that was made for them."""
+    return {
+        file.path: splice(
+            file.path, data[file.path], [edit for edit in plan.edits if edit.path == file.path]
         )
-    return after
+        for file in plan.files
+    }

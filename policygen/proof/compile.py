@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from policygen.cache import digest
 from policygen.errors import PolicygenError, ProcessError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.paths import cache_failure, cache_folder
-from policygen.process import run
+from policygen.process import run, threads
 from policygen.proof.deps import Made, remembered
 from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
 from policygen.proof.toolchain import REMEDY, Toolchain
@@ -75,14 +74,11 @@ def compile_all(
             except PolicygenError as error:
                 return error
 
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
-    try:
+    with threads() as pool:
         for index, (unit, result) in enumerate(zip(units, pool.map(one, units), strict=True)):
             results.append(result)
             if progress:
                 progress(index + 1, len(units), unit.name)
-    finally:
-        pool.shutdown(cancel_futures=True)
     return results
 
 
@@ -106,7 +102,7 @@ def _made(
         command = [str(toolchain.nvcc), *options, *(f"-I{i}" for i in unit.includes)]
         try:
             outputs = ["--keep", "--keep-dir", temporary, "-o", str(made)]
-            run([*command, *outputs, str(source)], install=REMEDY)
+            run([*command, *outputs, str(source)], folder=Path(temporary), install=REMEDY)
         except ProcessError as error:
             raise compile_failure(error, source, folder / f"{key[:32]}.cu", command) from error
         preprocessed = b"".join(path.read_bytes() for path in Path(temporary).glob("*.ii"))

@@ -16,11 +16,15 @@ from policygen.cache import digest, keep, kept
 READS = "reads"
 LISTS = 8
 """Of files that one unit read: its headers include others in another tree."""
+LARGEST = 64 << 20
+"""Bytes; what a source names by `#line` and no compiler has read may have no end."""
 _TICK = 50_000_000
 """Nanoseconds."""
 # # 1 "/folder/cub/config.cuh" 1 3
 _MARKER = re.compile(rb'\n# \d+ "((?:[^"\\\n]+|\\.)*)"')
 # \\ and \" stand for themselves, \303 for a byte.
+_LARGEST = 256 << 20
+"""Bytes; no source that a compiler has read comes near."""
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 
@@ -95,10 +99,20 @@ def files(preprocessed: bytes, folders: Folders, own: Path) -> list[str]:
     nvcc's `-MD` would list them too, by preprocessing all a second time.
     """
     markers = set(_MARKER.findall(b"\n" + preprocessed))
-    paths = (os.fsdecode(_ESCAPE.sub(_unescaped, name)) for name in markers)
+    paths = [os.fsdecode(_ESCAPE.sub(_unescaped, name)) for name in markers]
+    if any(map(_endless, paths)):
+        return []
     # A source may say `#line 1 "/no/file"`, or "/dev/zero"; "<built-in>" is no file.
     read = {path for path in paths if path.startswith(os.sep) and file_digest(path)}
     return sorted(folders.name(path) for path in read if not path.startswith(f"{own}{os.sep}"))
+
+
+def _endless(path: str) -> bool:
+    """Whether a file is larger than what a compiler reads: what it did read is not known then."""
+    try:
+        return path.startswith(os.sep) and os.stat(path).st_size > LARGEST  # noqa: PTH116
+    except OSError:
+        return False
 
 
 def file_digest(path: str) -> str | None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from policygen.errors import EffectError, InputError, Problems
@@ -14,6 +13,7 @@ from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.marks import Marked
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point, point_of
+from policygen.process import threads
 from policygen.proof.causes import Seen, explain
 from policygen.proof.compile import Progress
 from policygen.proof.overlay import overlay
@@ -103,7 +103,7 @@ class Compiler:
         asked = [self._question(place, after) for place in self._all(changed)]
         # A header may declare families whose policies are gone: nothing selects by them.
         asked = [one for one in asked if one.archs]
-        with ThreadPoolExecutor(2) as pool:
+        with threads(2) as pool:
             trees = (self.includes(), self.includes(changed))
             old, new = pool.map(lambda includes: self._ask(asked, includes, {}), trees)
         if old.errors:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sysconfig
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from policygen.cache import digest
+from policygen.environment import named_folder, which
 from policygen.errors import MissingToolError
 from policygen.model.arch import arch_number
 from policygen.process import run
@@ -67,19 +67,19 @@ def _tool(name: str, toolchain: Toolchain) -> Path:
     beside = toolchain.nvcc.with_name(name)
     if beside.is_file():
         return beside
-    if found := shutil.which(name):
+    if found := which(name):
         return Path(found)
     raise MissingToolError(name, REMEDY)
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterable[Path]:
-    if home := environment.get("CUDA_HOME"):
-        nvcc = Path(home) / "bin" / "nvcc"
+    if home := named_folder("CUDA_HOME", environment):
+        nvcc = home / "bin" / "nvcc"
         if not nvcc.is_file():
             raise MissingToolError(f"{nvcc} (from CUDA_HOME)", "Unset CUDA_HOME or correct it.")
         yield nvcc
     yield from sorted(Path(sysconfig.get_path("purelib")).glob("nvidia/cu*/bin/nvcc"), reverse=True)
-    if found := shutil.which("nvcc", path=environment.get("PATH")):
+    if found := which("nvcc", environment):
         yield Path(found)
     yield INSTALLED
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from policygen.model.bench import Axis, Benchmark, BenchmarkList, SubBenchmark
+from policygen.untrusted import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +35,7 @@ def show(document: BenchmarkList, console: "Console", *, verbose: bool = False) 
     for title in HEAD[2:]:
         table.add_column(title, justify="right", no_wrap=True)
     for cells, numbers in zip(lines, rows, strict=True):
-        table.add_row(*(Text("\n".join(cell)) for cell in cells), *numbers[2:])
+        table.add_row(*(Text("\n".join(map(visible, cell))) for cell in cells), *numbers[2:])
     console.print(table)
     if any(cell.endswith((MORE, UNKNOWN)) for numbers in rows for cell in numbers[3:]):
         console.print(NOTE, markup=False)

@@ -12,17 +12,16 @@ if TYPE_CHECKING:
 
 def results() -> "Console":
     """Standard output; colour follows the terminal, `NO_COLOR` and `FORCE_COLOR`."""
-    from rich.console import Console
+    from policygen.report.terminal import Terminal
 
-    # No width is forced: a narrow terminal folds lines, it cuts nothing.
-    return Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
+    return Terminal(sys.stdout)
 
 
 def messages() -> "Console":
     """Standard error, where standard output holds something else."""
-    from rich.console import Console
+    from policygen.report.terminal import Terminal
 
-    return Console(file=sys.stderr, highlight=False, emoji=False, markup=False)
+    return Terminal(sys.stderr)
 
 
 def nearby(path: Path) -> str:
@@ -43,7 +42,8 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 def tree_line(cub: "Cub") -> str:
     """The tree that an output is about, and how it was found."""
-    return f"CUB {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{cub.found}]"
+    found = f"{cub.found}, changed since it was fetched" if cub.changed else cub.found
+    return f"CUB {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{found}]"
 
 
 def fill(items: list[str], width: int, first: str, hang: str, gap: str) -> list[str]:

@@ -11,6 +11,7 @@ from policygen.report.db_choices import choice_lines
 from policygen.report.db_info import coverage_lines, info_lines
 from policygen.report.db_text import Line
 from policygen.report.db_top import top_lines
+from policygen.untrusted import visible
 
 
 def print_top(document: DbTop, *, verbose: bool, quiet: bool) -> None:
@@ -43,4 +44,5 @@ def _print(lines: Iterable[Line]) -> None:
     out = console.results()
     for line in lines:
         # Lines are laid out already; rich would fill folded ones up with blanks.
-        out.print(Text.assemble(*line), soft_wrap=True)
+        parts = [(visible(text), style) for text, style in line]
+        out.print(Text.assemble(*parts), soft_wrap=True)

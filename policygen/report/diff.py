@@ -3,7 +3,9 @@
 import sys
 
 from policygen.report import console
+from policygen.report.sink import LINES, raw
 from policygen.textdiff import unified
+from policygen.untrusted import visible
 
 __all__ = ["coloured", "print_diff", "unified"]
 
@@ -28,8 +30,11 @@ def coloured(diff: str) -> str:
 def print_diff(diff: str) -> None:
     """Writes a diff; a file that it is sent to can be given to `git apply`."""
     out = console.results()
+    if out.is_terminal:
+        diff = visible(diff, LINES)
     if out.color_system is not None and not out.no_color:
         diff = coloured(diff)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(diff.encode("utf-8", "surrogateescape"))
-    sys.stdout.buffer.flush()
+    stream = raw(sys.stdout)
+    stream.flush()
+    stream.buffer.write(diff.encode("utf-8", "surrogateescape"))
+    stream.buffer.flush()

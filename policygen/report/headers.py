@@ -5,6 +5,8 @@ from policygen.model.headers import Headers, HeadersEntry
 
 _HEAD = ("CUB", "wheel", "dialect", "specializations", "state")
 _NONE = "—"
+_SHOWN = 5
+"""Changed files that are named."""
 
 
 def table(headers: Headers) -> str:
@@ -16,12 +18,34 @@ def table(headers: Headers) -> str:
 
 def name(cub: Cub) -> str:
     """`CUB 3.0.1 in FOLDER (found by: cub_headers)`."""
-    return f"CUB {cub.version} in {cub.root} (found by: {cub.found})"
+    changed = ", changed since it was fetched" if cub.changed else ""
+    return f"CUB {cub.version} in {cub.root} (found by: {cub.found}{changed})"
+
+
+def changes(headers: Headers) -> str:
+    """What differs from the wheels, and what helps."""
+    return "".join(
+        f"policygen: warning: CUB {tree.version} is not as its wheel has it: {named}\n"
+        f"  policygen headers fetch {tree.version} --again gets it anew\n"
+        for tree in headers.trees
+        if (named := _named(tree.changed))
+    )
+
+
+def _named(files: tuple[str, ...] | None) -> str:
+    if files is None:
+        return ""
+    if not files:
+        return "some of its files differ"
+    shown = ", ".join(files[:_SHOWN])
+    return f"{shown} and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else shown
 
 
 def _row(entry: HeadersEntry) -> tuple[str, ...]:
     count = _NONE if entry.specializations is None else str(entry.specializations)
     state = _NONE if entry.state == "absent" else entry.state
+    if entry.changed is not None:
+        state += ", changed"
     return (entry.version, entry.wheel or _NONE, entry.dialect, count, state)
 
 

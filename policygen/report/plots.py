@@ -4,10 +4,11 @@ No window is opened, and the same numbers give the same bytes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from policygen.errors import InputError, MissingToolError
@@ -81,11 +82,13 @@ def check_suffix(path: Path) -> None:
 @contextmanager
 def _figure(title: str, path: Path) -> "Iterator[Figure]":
     """An empty figure, which is saved when the block ends well."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingToolError("matplotlib", "pip install 'policygen[plot]'") from error
+    # Only when it is imported, matplotlib reads a `matplotlibrc` of the current folder.
+    with TemporaryDirectory(prefix="policygen-") as empty, chdir(empty):
+        try:
+            import matplotlib as mpl
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingToolError("matplotlib", "pip install 'policygen[plot]'") from error
     with mpl.rc_context():
         # What a user has in a matplotlibrc would change the bytes.
         mpl.rcdefaults()

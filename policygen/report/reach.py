@@ -15,7 +15,8 @@ def print_reach(document: Reach, *, head: bool, verbose: bool) -> None:
     """Each entry with its reason; entries with the same reason together."""
     out = console.results()
     if head:
-        out.print(f"{tree_line(document.cub)}; {document.toolchain}\n", style="dim")
+        out.print(f"{tree_line(document.cub)}; {document.toolchain}", style="dim")
+        out.print()
     for (header, family, reason), lot in _lots(document.unreachable).items():
         _print_lot(out, header, family, reason, lot)
     if verbose and document.call_only:

@@ -1,4 +1,4 @@
-"""A review as JSON, Markdown, a page, or a workflow's annotations."""
+"""A review as JSON, Markdown or a page."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,46 +38,6 @@ def render(document: Review, form: str) -> str:
     return _markdown(document)
 
 
-def annotations(document: Review) -> str:
-    """What GitHub shows beside the lines of a change."""
-    rows = []
-    for entry in document.entries:
-        path = _path(document, entry.place.header)
-        for finding in entry.findings:
-            kind = {"error": "error", "warning": "warning"}.get(finding.severity, "notice")
-            rows.append(_annotation(kind, path, finding.line, finding.rule, finding.message))
-        if one := entry.unreachable:
-            rows.append(_annotation("error", path, one.line, "never selected", one.reason))
-        if entry.reached and not entry.evidence:
-            rows.append(
-                _annotation(
-                    "notice", path, entry.place.line, "no database row", "found in no database"
-                )
-            )
-    rows += [
-        _annotation("error", one.path, one.line, one.rule, one.message)
-        for one in document.unprovable
-    ]
-    wrong = document.effect.wrong if document.effect else ()
-    kernels = document.sass.different if document.sass else ()
-    told = [("effect", f"{one.name}: {one.reason}") for one in wrong]
-    told += [("SASS", f"{one.where}: {one.summary}") for one in kernels]
-    rows += [_annotation("error", None, None, title, text) for title, text in told]
-    return "".join(f"{row}\n" for row in rows)
-
-
-def _annotation(kind: str, path: str | None, line: int | None, title: str, message: str) -> str:
-    """Percent, line ends and, in a property, colons and commas mean something to GitHub."""
-    text = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    named = title.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
-    place = [f"file={path}", f"line={line}"] if path else []
-    return f"::{kind} {','.join([*place, f'title=policygen {named}'])}::{text}"
-
-
-def _path(document: Review, header: str) -> str:
-    return next((one.path for one in document.diffs if one.path.endswith(header)), header)
-
-
 def _markdown(document: Review) -> str:
     """As long as it may be: the longest lists are cut first, and say by how much."""
     values = _values(document)
@@ -104,10 +64,7 @@ def _values(document: Review) -> dict[str, Any]:
         ),
         "cards": _cards(document),
         "failures": document.failures,
-        "entries": [
-            {**_entry(one), **({"untouched": UNASKED} if document.unprovable else {})}
-            for one in document.entries
-        ],
+        "entries": [_entry(one, asked=not document.unprovable) for one in document.entries],
         "others": [_differing(one) for one in document.others],
         "actions": [
             {
@@ -121,7 +78,7 @@ def _values(document: Review) -> dict[str, Any]:
         ],
         "effect": _effect(document),
         "sass": _sass(document.sass) if document.sass else None,
-        "patches": [(one.path, one.diff.rstrip("\n")) for one in document.diffs],
+        "patches": [(one.path, one.diff.rstrip("\n").split("\n")) for one in document.diffs],
         "commands": document.commands,
         "remarks": document.remarks,
     }
@@ -238,7 +195,7 @@ def _worse(document: Review) -> tuple[str, list[str]]:
     return head, rows or ["nothing was measured"]
 
 
-def _entry(one: ReviewedEntry) -> dict[str, Any]:
+def _entry(one: ReviewedEntry, *, asked: bool) -> dict[str, Any]:
     before, after = one.before or {}, one.after or {}
     return {
         "change": one.change,
@@ -252,7 +209,7 @@ def _entry(one: ReviewedEntry) -> dict[str, Any]:
             for name in {**before, **after}
         ],
         "takes": _takes(one),
-        "untouched": COMPUTED if one.kind == "branch" and any(one.inherits) else UNTOUCHED,
+        "untouched": _untouched(one) if asked else UNASKED,
         "variant": one.variant,
         "scores": [f"{score:.3f}" for score in one.scores or ()],
         "reached": _reached(one.reached),
@@ -263,6 +220,10 @@ def _entry(one: ReviewedEntry) -> dict[str, Any]:
             *([f"never selected: {one.unreachable.reason}"] if one.unreachable else []),
         ],
     }
+
+
+def _untouched(one: ReviewedEntry) -> str:
+    return COMPUTED if one.kind == "branch" and any(one.inherits) else UNTOUCHED
 
 
 def _takes(one: ReviewedEntry) -> tuple[str, tuple[str, ...]] | None:

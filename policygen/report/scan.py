@@ -17,7 +17,8 @@ def print_scan(scan: Scan, *, entries: bool, head: bool) -> None:
     """Prints what `policygen scan` shows a person."""
     out = console.results()
     if head:
-        out.print(f"{console.tree_line(scan.cub)}\n", style="dim")
+        out.print(console.tree_line(scan.cub), style="dim")
+        out.print()
     if entries:
         for block in _blocks(scan, out.width):
             for line in block:
@@ -58,14 +59,15 @@ def is_selector(family: Family) -> bool:
 def _table(scan: Scan) -> "RenderableType":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from rich.text import Text
+
+    from policygen.report.terminal import line
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("family", overflow="fold", min_width=34)
     for name in ("live", "inherit", "labelled", "disabled"):
         table.add_column(name, justify="right", no_wrap=True)
     for header, families in groupby(scan.families, key=lambda family: family.header):
-        table.add_row(Text(header, "bold"))
+        table.add_row(line(header, "bold"))
         for family in families:
             table.add_row(*_row(family))
     return table
@@ -98,9 +100,9 @@ def _blocks(scan: Scan, width: int) -> "Iterator[Iterator[Text]]":
 
 
 def _chain_lines(chain: PolicyChain, width: int) -> "Iterator[Text]":
-    from rich.text import Text
+    from policygen.report.terminal import line
 
-    yield Text(f"{chain.header}: {chain.namespace}::{chain.hub}", "bold")
+    yield line(f"{chain.header}: {chain.namespace}::{chain.hub}", "bold")
     for policy in chain.policies:
         before = f", else {policy.predecessor}" if policy.predecessor else ""
         bases = f", is a {', '.join(policy.bases)}" if policy.bases else ""
@@ -111,56 +113,56 @@ def _chain_lines(chain: PolicyChain, width: int) -> "Iterator[Text]":
             "      ",
             " ",
         ):
-            yield Text(row, "cyan")
+            yield line(row, "cyan")
         for use in policy.uses:
             receiver = f" through {use.selection}" if use.selection else ""
             fallback = f"; without one of them: {use.fallback}" if use.fallback else ""
             reads = f"reads {use.family}{receiver}: {' '.join(use.reads)}{fallback}"
             for row in fill(_words([reads]), width, "    ", "      ", " "):
-                yield Text(row)
+                yield line(row)
 
 
 def _family_lines(family: Family, width: int) -> "Iterator[Text]":
-    from rich.text import Text
+    from policygen.report.terminal import line
 
     parameters = [f"{p.label}," for p in family.parameters]
     if parameters:
         parameters[-1] = parameters[-1].removesuffix(",")
     if is_selector(family):
-        yield Text(f"{family.header}: {family.namespace}::{family.name} for {family.arch}", "bold")
+        yield line(f"{family.header}: {family.namespace}::{family.name} for {family.arch}", "bold")
         for entry in family.entries:
             yield from _entry_lines(entry, width)
         return
     title = [f"{family.header}: {family.namespace}::{family.name}<", *parameters]
     for row in fill(title, width, "", "    ", " "):
-        yield Text(row.replace("< ", "<") + (">" if row.endswith(title[-1]) else ""), "bold")
+        yield line(row.replace("< ", "<") + (">" if row.endswith(title[-1]) else ""), "bold")
     for entry in family.entries:
         if entry.kind != "primary" or entry.values or entry.inherits:
             yield from _entry_lines(entry, width)
 
 
 def _entry_lines(entry: Entry, width: int) -> "Iterator[Text]":
-    from rich.text import Text
+    from policygen.report.terminal import line
 
     title = _words([f"{entry.line}: {_title(entry)}"])
     title += ["DISABLED"] if entry.disabled else []
     title += [f"#if {entry.guard}"] if entry.guard else []
     for row in fill(title, width, "  ", "      ", " "):
-        yield Text(row, "yellow" if entry.disabled else "cyan")
+        yield line(row, "yellow" if entry.disabled else "cyan")
     if entry.inherits:
         for row in fill(_words([f": {entry.inherits}"]), width, "    ", "      ", " "):
-            yield Text(row)
+            yield line(row)
     values = [f"{name}={spell(value)}" for name, value in entry.values.items()]
     for row in fill(values, width, "    ", "    ", "  "):
-        yield Text(row)
+        yield line(row)
     for label in entry.labels:
         scores = ["  ".join(f"{score:.6f}" for score in label.scores)] if label.scores else []
         rejected = ["(rejected)"] if label.rejected else []
         for row in fill([label.variant, *scores, *rejected], width, "    ", "      ", "  "):
-            yield Text(row, "green")
+            yield line(row, "green")
     for remark in entry.remarks:
         for row in fill(_words([f"// {remark}"]), width, "    ", "    // ", " "):
-            yield Text(row, "dim")
+            yield line(row, "dim")
 
 
 def _words(texts: list[str]) -> list[str]:

@@ -31,13 +31,15 @@ def side_by_side(diff: str) -> Iterator[Row]:
     removed: list[tuple[int, str]] = []
     added: list[tuple[int, str]] = []
     before = after = 0
-    for line in diff.splitlines():
+    begun = False
+    for line in diff.removesuffix("\n").split("\n"):
         if hunk := _HUNK.match(line):
             yield from _replaced(removed, added)
-            if before:
+            if begun:
                 yield Row("gap", None, None)
+            begun = True
             before, after = int(hunk[1]), int(hunk[2])
-        elif not before or line.startswith("\\"):
+        elif not begun or line.startswith("\\"):
             continue
         elif line.startswith("-"):
             removed.append((before, line[1:]))

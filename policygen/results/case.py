@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from policygen.model.labels import BASE
 from policygen.model.results import DataWarning, RunKey
 from policygen.results.database import Database, ResultTable
-from policygen.results.labels import BASE
 from policygen.results.load import Codes, Floats, Integers, Point, Rows
 
 Warn = Callable[[DataWarning], None]
@@ -97,8 +97,12 @@ def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
 def _natural(key: _CaseKey) -> tuple[object, ...]:
     """I8 comes before I16."""
     algorithm, gpu, ctk, cccl, workload = key
-    values = [part for _, value in workload for part in re.split(r"(\d+)", value)]
-    numbers = [(0, int(v), "") if v.isdecimal() else (1, 0, v) for v in values]
+    values = [part for _, value in workload for part in re.split(r"([0-9]+)", value)]
+    # As long as digits without zeros before them are, so is their order.
+    digits = [v.lstrip("0") if v.isdecimal() else "" for v in values]
+    numbers = [
+        (0, len(d), d) if v.isdecimal() else (1, 0, v) for v, d in zip(values, digits, strict=True)
+    ]
     return algorithm, numbers, gpu, ctk, cccl
 
 

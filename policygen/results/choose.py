@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from policygen.model.labels import BASE
 from policygen.model.results import (
     Choice,
     PointRatio,
@@ -9,7 +10,7 @@ from policygen.model.results import (
     Rules,
     ScoredVariant,
 )
-from policygen.results.labels import BASE, distance
+from policygen.results.labels import distance
 
 
 def choose(variants: Sequence[ScoredVariant], rules: Rules, current: str | None) -> Choice:

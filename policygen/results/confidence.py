@@ -6,11 +6,11 @@ from math import isclose
 
 import numpy as np
 
+from policygen.model.labels import BASE
 from policygen.model.results import DataWarning, Interval, PointRatio, Rules, Verdict
 from policygen.results.bootstrap import DRAWS, generator, interval, medians
 from policygen.results.case import Case, Part
 from policygen.results.decoder import Decoder
-from policygen.results.labels import BASE
 from policygen.results.load import Floats
 from policygen.results.samples import BadSamplesError, Samples
 from policygen.results.score import Scores

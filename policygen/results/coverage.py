@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from policygen.model.bench import ParameterRange
+from policygen.model.labels import BASE
 from policygen.model.results import CoveredWorkload, DataWarning, DbCoverage
 from policygen.results.case import Case
-from policygen.results.labels import BASE, fits
+from policygen.results.labels import fits
 from policygen.results.top import ANY, Warnings, open_cases
 
 Spaces = Mapping[str, Sequence[ParameterRange]]

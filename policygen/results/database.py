@@ -9,6 +9,7 @@ from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.results.declared import DeclaredAxes, find_declared
+from policygen.results.files import check_regular
 
 MAGIC = b"SQLite format 3\0"
 KEY_COLUMNS = ("gpu", "ctk")
@@ -69,7 +70,8 @@ def quote(name: str) -> str:
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file says that it is an SQLite database."""
+    """Whether a file says that it is an SQLite database; what is no file is refused unread."""
+    check_regular(path)
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
@@ -159,6 +161,8 @@ def _tables(
         )
     rows = connection.execute("SELECT DISTINCT algorithm, bench FROM subbenches ORDER BY 1, 2")
     for algorithm, bench in rows.fetchall():
+        if isinstance(algorithm, bytes) or isinstance(bench, bytes):
+            raise InputError(f"{path}: table 'subbenches' holds bytes where text should be")
         name = f"{algorithm}.{bench}"
         if name not in names:
             continue  # registered, but nothing was stored

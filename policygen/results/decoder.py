@@ -1,17 +1,17 @@
 """The near side of the process that decodes samples; one that dies is replaced."""
 
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from policygen.process import PIPE, Child, module
+from policygen.results import decode_worker
 from policygen.results.decode_worker import LENGTH, framed, read_part
 from policygen.results.samples import BadSamplesError, Samples
 
-WORKER = (sys.executable, "-m", "policygen.results.decode_worker")
+WORKER = module(decode_worker.__name__)
 AT_ONCE = 32 << 10
 """Bytes of blobs; a pipe holds 64 KiB."""
 LIMIT = 10.0
@@ -24,7 +24,7 @@ class Decoder:
     """Starts its process when it is told to, or when the first samples are asked for."""
 
     def __init__(self) -> None:
-        self._worker: subprocess.Popen[bytes] | None = None
+        self._worker: Child | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +61,7 @@ class Decoder:
         """Answers, up to the blob that was too much."""
         self.start()
         assert self._worker is not None
-        source, sink = self._worker.stdout, self._worker.stdin
+        source, sink = self._worker.process.stdout, self._worker.process.stdin
         assert source is not None
         assert sink is not None
         answers: list[bytes] = []
@@ -97,20 +97,16 @@ def _read(answer: bytes) -> Samples | BadSamplesError:
     return np.frombuffer(answer, np.float64, offset=1)
 
 
-def _start() -> "subprocess.Popen[bytes]":
-    pipe: Any = subprocess.PIPE
-    return subprocess.Popen(WORKER, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+def _start() -> Child:
+    return Child(WORKER, install="Install Python again.", stdin=PIPE, stdout=PIPE)
 
 
-def _stop(worker: "subprocess.Popen[bytes]") -> None:
-    for end in (worker.stdin, worker.stdout):
+def _stop(worker: Child) -> None:
+    for end in (worker.process.stdin, worker.process.stdout):
         if end is not None:
             try:
                 end.close()
             except BrokenPipeError:
                 continue
-    try:
-        worker.wait(PATIENCE)
-    except subprocess.TimeoutExpired:
-        worker.kill()
-        worker.wait()
+    worker.wait(PATIENCE)
+    worker.kill()

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from policygen.model.labels import parse_label
 from policygen.model.results import Measured, PointRatio, Rules, ScoredVariant
 from policygen.results.confidence import SampleReader
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
-from policygen.results.labels import parse_label
 from policygen.results.score import Scores, score_case
 from policygen.results.together import find_case, only, places
 from policygen.results.top import Warnings, open_cases, scored_variant

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from policygen.errors import InputError, MissingToolError
 from policygen.results.database import Database, ResultTable, open_database, quote
 from policygen.results.fpzip_header import count_samples
-from policygen.results.writing import told
+from policygen.results.writing import remove, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
             rows = write(temporary, _frames(paths, axes), [*COLUMNS, *axes.values()])
             temporary.replace(out)
     finally:
-        temporary.unlink(missing_ok=True)
+        remove(temporary)
     return rows
 
 
@@ -84,10 +84,17 @@ def _table_frames(
         frame.insert(0, "database", str(database.path))
         frame.insert(1, "algorithm", table.algorithm)
         frame.insert(2, "subbench", table.subbench)
+        for name in (*PLACE[3:], *(axes[axis] for axis in table.axes)):
+            frame[name] = frame[name].map(_text)
         for name in NUMBERS:
             frame[name] = pd.to_numeric(frame[name], errors="coerce").astype("float64")
         frame["samples"] = pd.array([_count(blob) for blob in frame["samples"]], dtype="Int64")
         yield frame.reindex(columns=[*COLUMNS, *axes.values()])
+
+
+def _text(cell: object) -> object:
+    """What should be text, and may be bytes."""
+    return cell if cell is None or isinstance(cell, str) else str(cell)
 
 
 def _count(blob: object) -> int | None:

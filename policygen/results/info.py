@@ -1,6 +1,7 @@
 """What databases hold: algorithms, workloads, GPUs, versions, rows, failures, time spent."""
 
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from policygen.model.labels import BASE, parse_label
 from policygen.model.results import DatabaseInfo, DbInfo, FailureCount, TableInfo
 from policygen.results.database import Database
-from policygen.results.labels import BASE, parse_label
 from policygen.results.load import Rows, open_all, read_rows
 from policygen.results.top import ANY, Warnings
 
@@ -93,5 +94,7 @@ def algorithm_of(bench: str) -> str:
 def _seconds(database: Database, log: str) -> float | None:
     if log not in database.logs:
         return None
-    row = database.connection.execute(f"SELECT SUM(elapsed) FROM {log}").fetchone()  # noqa: S608
-    return None if row[0] is None else float(row[0])
+    rows = database.connection.execute(f"SELECT elapsed FROM {log}")  # noqa: S608
+    known = [cell for (cell,) in rows if isinstance(cell, float | int) and math.isfinite(cell)]
+    total = float(sum(known))
+    return total if known and math.isfinite(total) else None

@@ -1,18 +1,9 @@
-"""Variant labels: `ipt_19.tpb_512` and the parameters that it stands for."""
+"""Variants and search spaces: which belongs to which, and how far two are from each other."""
 
 from collections.abc import Sequence
 
 from policygen.model.bench import ParameterRange
-from policygen.model.labels import label_parts
-
-BASE = "base"
-
-
-def parse_label(label: str) -> dict[str, int] | None:
-    """The parameters by name; none for what is no variant label."""
-    parts = label_parts(label)
-    values = dict(part for part in parts if part)
-    return values if len(values) == len(parts) else None
+from policygen.model.labels import parse_label
 
 
 def fits(label: str, space: Sequence[ParameterRange]) -> bool:

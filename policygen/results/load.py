@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from policygen.errors import InputError
+from policygen.model.labels import is_label, shortened
 from policygen.model.results import DataWarning, RunKey
 from policygen.results.database import Database, ResultTable, open_database, quote
 
@@ -20,7 +21,12 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Point = tuple[str, ...]
 
+Cells = tuple[Any, ...]
+
 BATCH = 20_000
+NO_CENTER = "rows whose center is no positive number are left out"
+NO_LABEL = "rows whose variant is no label such as ipt_19.tpb_512 are left out"
+NO_TEXT = "rows with bytes where text should be are left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +81,18 @@ def read_rows(
     """One table; rows without a positive, finite center are counted and left out."""
     reader = _Reader(len(table.ct_axes))
     reader.read(database.connection.execute(*_query(table, chosen)))
-    if reader.unusable:
+    rows = reader.rows(database, table)
+    for refused in reader.refused:
         warn(
             DataWarning(
                 database=str(database.path),
                 table=table.name,
-                message="rows whose center is no positive number are left out",
-                count=reader.unusable,
-                row=reader.first_unusable,
+                message=refused.message,
+                count=refused.count,
+                row=refused.row,
             )
         )
-    return reader.rows(database, table)
+    return rows
 
 
 def _query(table: ResultTable, chosen: Mapping[str, frozenset[str]]) -> tuple[str, list[str]]:
@@ -99,6 +106,24 @@ def _query(table: ResultTable, chosen: Mapping[str, frozenset[str]]) -> tuple[st
             conditions.append(f"{quote(axis)} IN ({', '.join('?' * len(allowed))})")
             values += sorted(allowed)
     return sql + (" WHERE " + " AND ".join(conditions) if conditions else ""), values
+
+
+class _Labels(dict[Any, bool]):
+    """Whether a cell is a variant label; there are few, and many rows of each."""
+
+    def __missing__(self, cell: Any) -> bool:
+        self[cell] = found = isinstance(cell, str) and is_label(cell)
+        return found
+
+
+@dataclass(slots=True)
+class _Refused:
+    """Rows of a table that are left out for one reason."""
+
+    kind: str
+    message: str
+    row: int
+    count: int = 0
 
 
 class _Index(dict[Any, int]):
@@ -119,18 +144,40 @@ class _Reader:
         self._codes = tuple(array("i") for _ in range(4))
         self._centers = array("d")
         self._rowids = array("q")
-        self.unusable = 0
-        self.first_unusable: int | None = None
+        self._labels = _Labels()
+        self.refused: list[_Refused] = []
 
     def read(self, cursor: Any) -> None:
         while batch := cursor.fetchmany(BATCH):
-            usable = [row for row in batch if _is_center(row[5])]
-            if len(usable) < len(batch):
-                self.unusable += len(batch) - len(usable)
-                first = next(row[0] for row in batch if not _is_center(row[5]))
-                self.first_unusable = self.first_unusable or first
+            usable = self._all(batch, NO_CENTER, _center)
+            usable = self._all(usable, NO_LABEL, lambda row: self._labels[row[4]], _variant)
+            if any(bytes in set(map(type, column)) for column in zip(*usable, strict=True)):
+                usable = self._all(usable, NO_TEXT, _is_text)
             if usable:
                 self._take(usable)
+
+    @property
+    def unusable(self) -> int:
+        """How many rows were left out."""
+        return sum(one.count for one in self.refused)
+
+    def _all(
+        self,
+        rows: list[Cells],
+        message: str,
+        is_fine: Callable[[Cells], bool],
+        example: Callable[[Cells], str] = lambda _: "",
+    ) -> list[Cells]:
+        """Those that are fine; the others are counted."""
+        fine = [row for row in rows if is_fine(row)]
+        if len(fine) < len(rows):
+            first = next(row for row in rows if not is_fine(row))
+            known = next((one for one in self.refused if one.kind == message), None)
+            if known is None:
+                known = _Refused(message, f"{message}{example(first)}", first[0])
+                self.refused.append(known)
+            known.count += len(rows) - len(fine)
+        return fine
 
     def _take(self, rows: list[tuple[Any, ...]]) -> None:
         """Column by column: the loops run inside the interpreter."""
@@ -152,7 +199,7 @@ class _Reader:
             database=database,
             table=table,
             keys=[RunKey(gpu=_text(g), ctk=_text(c), cccl=_text(v)) for g, c, v in self._keys],
-            variants=[_text(v) for v in self._variants],
+            variants=list(self._variants),
             workloads=[tuple(map(_text, w)) for w in self._workloads],
             points=[tuple(map(_text, p)) for p in self._points],
             key=key,
@@ -165,8 +212,16 @@ class _Reader:
         )
 
 
-def _is_center(value: object) -> bool:
-    return isinstance(value, float | int) and 0 < value < math.inf
+def _center(row: Cells) -> bool:
+    return isinstance(row[5], float | int) and 0 < row[5] < math.inf
+
+
+def _is_text(row: Cells) -> bool:
+    return not any(isinstance(cell, bytes) for cell in row)
+
+
+def _variant(row: Cells) -> str:
+    return f": {shortened(row[4] if isinstance(row[4], str) else repr(row[4]))}"
 
 
 def _text(value: object) -> str:

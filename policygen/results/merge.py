@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from policygen.errors import InputError
+from policygen.model.labels import BASE, is_label
 from policygen.model.results import MergeConflict, MergedTable, MergeReport
 from policygen.results.database import (
     VERSION_COLUMNS,
@@ -16,7 +17,6 @@ from policygen.results.database import (
     open_database,
     quote,
 )
-from policygen.results.labels import BASE
 from policygen.results.writing import create_log, create_results, declare, new_database, told
 
 BATCH = 2_000
@@ -112,7 +112,7 @@ def _add_log(progress: _Progress, database: Database, log: str) -> None:
             ).fetchall()
         )
         for row, times in rows.items():
-            if None in row[:4]:
+            if not _is_text(row[:4]):
                 counts["unusable"] += times
                 continue
             new = max(0, times - known[row])
@@ -149,7 +149,7 @@ def _add_table(
     for batch in _batches(database, table, axes):
         with told(progress.out):
             for cells in batch:
-                if None in cells[:4]:
+                if not _is_usable(cells):
                     counts["unusable"] += 1
                 elif _workload(cells, axes) in foreign:
                     counts["conflicts"] += 1
@@ -158,6 +158,17 @@ def _add_table(
                 else:
                     (kept,) = progress.connection.execute(look, cells).fetchone()
                     _compare(progress, database, table, axes, cells, kept)
+
+
+def _is_text(cells: Cells) -> bool:
+    return not any(cell is None or isinstance(cell, bytes) for cell in cells)
+
+
+def _is_usable(cells: Cells) -> bool:
+    """Whether a row says what was measured: a label, and no bytes where text should be."""
+    axes = cells[8:]
+    named = _is_text(cells[:4]) and not any(isinstance(cell, bytes) for cell in axes)
+    return named and isinstance(cells[3], str) and is_label(cells[3])
 
 
 def _workload(cells: Cells, axes: Sequence[str]) -> Cells:

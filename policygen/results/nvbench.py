@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from policygen.errors import InputError
+from policygen.model.labels import BASE, parse_label, shortened
 from policygen.results.declared import DeclaredAxes
+from policygen.results.files import read_regular
 from policygen.results.nvbench_json import Axis, Bench, Document, State, parse
 from policygen.results.nvbench_samples import number, samples_of
 from policygen.results.samples import Samples, encode
@@ -64,7 +66,7 @@ def is_nvbench(data: bytes) -> bool:
 def read_nvbench(path: Path) -> NvbenchRun:
     """Reads a JSON file and the sample files that it names."""
     try:
-        document = parse(path, path.read_bytes())
+        document = parse(path, read_regular(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     program = PurePosixPath(document.meta.argv[0].replace("\\", "/")).name.removesuffix(".exe")
@@ -88,8 +90,8 @@ def read_nvbench(path: Path) -> NvbenchRun:
 def guess_label(path: Path) -> str:
     """The variant, from the first line of `cmd.txt` beside the file, else the folder's name."""
     try:
-        text = path.with_name("cmd.txt").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = read_regular(path.with_name("cmd.txt")).decode(errors="replace")
+    except (OSError, InputError):
         text = ""
     found = _LABEL.search(text.partition("\n")[0].strip())
     return found[1] if found else path.resolve().parent.name
@@ -163,8 +165,13 @@ def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], ou
     Of runtime axes, NVBench names the values that were asked for: those are not the declared ones.
     """
     for label, run in variants:
-        if label == "base":
+        if label == BASE:
             raise InputError(f"{run.path}: the variant is called 'base'", "Give it another label.")
+        if parse_label(label) is None:
+            raise InputError(
+                f"{run.path}: {shortened(label)} is no variant label",
+                "Name its folder by the label, such as ipt_19.tpb_512.",
+            )
         _check_pair(base, run)
     rows: dict[tuple[str, ...], tuple[Path, tuple[Any, ...]]] = {}
     for label, run in (("base", base), *variants):

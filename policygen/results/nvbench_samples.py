@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from policygen.errors import InputError
+from policygen.results.files import read_regular
 from policygen.results.nvbench_json import State
 from policygen.results.samples import Samples
 
@@ -17,7 +18,9 @@ def number(path: Path, state: State, tag: str) -> float | None:
     try:
         return None if value is None else float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{path}: state {state.name!r}: {tag} is no number: {value!r}") from error
+        raise InputError(
+            f"{path}: state {state.name!r}: {tag} is no number: {_told(value)}"
+        ) from error
 
 
 def samples_of(path: Path, state: State) -> Samples | None:
@@ -27,9 +30,11 @@ def samples_of(path: Path, state: State) -> Samples | None:
         return None
     file = _sample_file(path, str(name))
     try:
-        expected, data = int(size), file.read_bytes()
+        expected, data = int(size), read_regular(file)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{path}: state {state.name!r}: no size of {name}: {size!r}") from error
+        raise InputError(
+            f"{path}: state {state.name!r}: no size of {name}: {_told(size)}"
+        ) from error
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror}") from error
     if len(data) != 4 * expected:
@@ -38,6 +43,11 @@ def samples_of(path: Path, state: State) -> Samples | None:
             "The two belong to different runs, or one is cut off.",
         )
     return np.sort(np.frombuffer(data, "<f4").astype(np.float64))
+
+
+def _told(value: object) -> str:
+    """Python writes out no integer of thousands of digits."""
+    return "an integer without end" if isinstance(value, int) else repr(value)
 
 
 def _sample_file(path: Path, name: str) -> Path:

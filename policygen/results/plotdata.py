@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.errors import InputError
+from policygen.model.labels import BASE, parse_label
 from policygen.results.case import Case, Part
 from policygen.results.confidence import SampleReader
-from policygen.results.labels import BASE, parse_label
 from policygen.results.load import Point
 from policygen.results.samples import Samples
 from policygen.results.score import Scores

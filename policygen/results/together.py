@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.errors import InputError
+from policygen.model.labels import BASE, parse_label
 from policygen.model.results import Measured, Rules, ScoredVariant
 from policygen.results.case import Case
 from policygen.results.choose import refusal
 from policygen.results.confidence import SampleReader
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
-from policygen.results.labels import BASE, parse_label
 from policygen.results.score import Scores, score_case
 from policygen.results.top import Warnings, open_cases, scored_variant
 

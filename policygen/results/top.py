@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from policygen.errors import InputError
+from policygen.model.labels import BASE
 from policygen.model.results import (
     Choice,
     DataWarning,
@@ -22,7 +23,6 @@ from policygen.results.choose import choose, refusal
 from policygen.results.confidence import SampleReader, judge
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
-from policygen.results.labels import BASE
 from policygen.results.load import Rows, open_all, read_rows
 from policygen.results.score import Scores, score_case
 

@@ -5,7 +5,7 @@ import secrets
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from policygen.errors import InputError
@@ -40,7 +40,13 @@ def new_database(out: Path, *, force: bool = False) -> Iterator[sqlite3.Connecti
                 temporary.chmod(stat.S_IMODE(out.stat().st_mode))
             temporary.replace(out)
     finally:
-        temporary.unlink(missing_ok=True)
+        remove(temporary)
+
+
+def remove(temporary: Path) -> None:
+    """Takes away what is left of a file that was not finished; a read-only disk has nothing."""
+    with suppress(OSError):
+        temporary.unlink()
 
 
 def _check_free(out: Path, *, force: bool) -> None:

@@ -6,13 +6,13 @@ from policygen.model.base import Span
 from policygen.source.guards import Guards
 from policygen.source.text import Text
 
+DEEPEST = 200
+"""Brackets within each other; clang's own limit is 256."""
 _BRACKETS = re.compile(rb"[(){}\[\]]")
+_INNER = re.compile(rb"[(\[]")
+_TEMPLATE = re.compile(rb"\btemplate\s*<")
 _CLOSES = {b")": b"(", b"}": b"{", b"]": b"["}
 _CLOSER = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
-# clang calls itself once for each operator of an expression, until its stack is used up.
-_OPERATORS = re.compile(rb"[-!~+*/%&|^<?=]")
-_MOST_OPERATORS = 1500
-_STATEMENT_ENDS = re.compile(rb"[;{}]")
 _BRACES = re.compile(rb"[{}]")
 # What counts inside `template <…>`: shifts, arrows and comparisons with `=` close nothing.
 _TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=|[<>(){}\[\],;]")
@@ -34,15 +34,6 @@ def check_brackets(text: Text, guards: Guards) -> None:
         raise text.error(stack[-1], f"{_char(text, stack[-1])!r} is never closed")
 
 
-def check_depth(text: Text) -> None:
-    """Raises at an expression that would end the process inside clang."""
-    at = 0
-    for stretch in _STATEMENT_ENDS.split(text.uncommented):
-        if len(stretch) > _MOST_OPERATORS < len(_OPERATORS.findall(stretch)):
-            raise text.error(at, "an expression with too many operators to be read")
-        at += len(stretch) + 1
-
-
 def _at_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list[int]:
     if kind.startswith("if"):
         saved.append(list(stack))
@@ -56,6 +47,8 @@ def _at_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list
 def _push_or_pop(text: Text, bracket: bytes, at: int, stack: list[int]) -> None:
     if bracket not in _CLOSES:
         stack.append(at)
+        if len(stack) > DEEPEST:
+            raise text.error(at, f"more than {DEEPEST} brackets within each other")
         return
     if not stack:
         raise text.error(at, f"{bracket.decode()!r} closes nothing")
@@ -137,3 +130,21 @@ def trim(code: bytes, start: int, end: int) -> Span:
     part = code[start:end].lstrip()
     start = end - len(part)
     return Span(start, start + len(part.rstrip()))
+
+
+def flattened(head: bytes) -> bytes:
+    """The same bytes with nothing but space in brackets and in lists of template parameters."""
+    made = bytearray(head)
+    listed: re.Match[bytes] | None
+    at = 0
+    while opened := _INNER.search(head, at):
+        close = closing_bracket(head, opened.start())
+        at = len(head) if close is None else close + 1
+        inner = slice(opened.end(), at - 1)
+        made[inner] = b" " * len(made[inner])
+    at = 0
+    while listed := _TEMPLATE.search(bytes(made), at):
+        close = closing_angle(head, listed.end() - 1)
+        at = listed.end() if close is None else close + 1
+        made[listed.start() : at] = b" " * (at - listed.start())
+    return bytes(made)

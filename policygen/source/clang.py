@@ -17,6 +17,14 @@ from policygen.source.text import Text, blank
 
 # "#  include <cub/device/dispatch/tuning/common.cuh>"
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"][^\n]*', re.MULTILINE)
+# What could make clang open a file, or wait for one, and says nothing of tunings:
+# "#pragma GCC dependency "x"", "#line 271 "/dev/zero"", "# 1 "x""
+_ASIDE = re.compile(
+    rb"^[ \t]*#[ \t]*(?:(?:pragma|line|ident|sccs)\b|\d)[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*",
+    re.MULTILINE,
+)
+# "__has_include(<x>)" is 0 for who follows no includes
+_ASKS = re.compile(rb"\b__has_(?:include|include_next|embed)\s*\([^()\n]*\)")
 _FAMILY = re.compile(r"sm\d{2,3}_\w+")
 _ROOT = "/policygen"
 _ARGUMENTS = (
@@ -64,9 +72,11 @@ class Neighbours:
         return dict(sorted(found.items()))
 
     def cut(self, data: bytes) -> bytes:
-        """The text without the includes that lead elsewhere."""
+        """The text without what leads to other files than these."""
         far = [Span(*m.span()) for m in _INCLUDE.finditer(data) if _target(m) not in self._headers]
-        return blank(data, far)
+        data = blank(data, far)
+        data = blank(data, [Span(*match.span()) for match in _ASIDE.finditer(data)])
+        return _ASKS.sub(lambda match: b"0".ljust(len(match[0])), data)
 
     def _included(self, data: bytes) -> list[str]:
         return [name for m in _INCLUDE.finditer(data) if (name := _target(m)) in self._headers]

@@ -10,6 +10,9 @@ from policygen.source.text import Text, squeeze
 # "#  elif defined(X)"
 _CONDITIONAL = re.compile(rb"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
 
+DEEPEST = 100
+"""Conditions that hold at one place; each tells all of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
@@ -57,6 +60,9 @@ class Guards:
         stack: list[tuple[str, list[str], Span]] = []
         for directive in self.conditionals:
             if directive.kind.startswith("if"):
+                if len(stack) == DEEPEST:
+                    words = f"more than {DEEPEST} #if within each other"
+                    raise text.error(directive.span.start, words)
                 stack.append((directive.condition, [], directive.span))
             elif not stack:
                 raise text.error(directive.span.start, f"#{directive.kind} without #if")
@@ -64,6 +70,9 @@ class Guards:
                 stack.pop()
             else:
                 before, earlier, span = stack.pop()
+                if len(earlier) == DEEPEST:
+                    words = f"more than {DEEPEST} branches of one #if"
+                    raise text.error(directive.span.start, words)
                 stack.append((directive.condition, [*earlier, before], span))
             self._starts.append(directive.span.end)
             self._guards.append(_guard(text, stack))

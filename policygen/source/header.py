@@ -5,8 +5,9 @@ import re
 from policygen.model.base import Span
 from policygen.model.tuning import Family, TuningHeader
 from policygen.source import clang
-from policygen.source.brackets import check_brackets, check_depth
+from policygen.source.brackets import check_brackets
 from policygen.source.comments import Comments, format_off_regions
+from policygen.source.count import check_families, look
 from policygen.source.declarations import find_names
 from policygen.source.entries import (
     Found,
@@ -16,6 +17,8 @@ from policygen.source.entries import (
     with_constants,
 )
 from policygen.source.guards import Guards
+from policygen.source.hidden import check_hidden
+from policygen.source.limits import check_limits
 from policygen.source.members import is_numeric
 from policygen.source.policies import find_chains
 from policygen.source.selectors.branches import holds_selectors, read_selectors
@@ -37,13 +40,16 @@ def read_header(
     text.check()
     guards = Guards(text)
     check_brackets(text, guards)
+    check_limits(text)
+    neighbours = neighbours or clang.Neighbours({})
+    if holds_tunings(data) or holds_selectors(data):
+        check_hidden(text, neighbours.reachable(text.uncommented))
     source = Source(text, guards, Comments(text), format_off_regions(text))
     selectors = read_selectors(source, name) if holds_selectors(data) else ()
     if not holds_tunings(data):
         return TuningHeader(name=name, families=(), chains=(), selectors=selectors)
-    check_depth(text)
     live, disabled = read_entries(source)
-    facts = clang.parse(text, neighbours or clang.Neighbours({}), _uncomputed(live))
+    facts = clang.parse(text, neighbours, _uncomputed(live))
     _cross_check(text, live, facts)
     found = [Found(f.declaration, with_constants(f.entry, data, facts.constants)) for f in live]
     families = _families(text, name, facts, found + disabled)
@@ -79,6 +85,7 @@ def _cross_check(text: Text, live: list[Found], facts: clang.Facts) -> None:
     sees must not pass silently.
     """
     names = {found.declaration.name_span.start for found in live}
+    check_families(text, look(text.data), names | facts.aggregates)
     spans = [Span(at, at + len(name)) for at, name in facts.templates.items()]
     for span in sorted([*spans, *find_names(text.code)]):
         if span.start not in names and span.start not in facts.aggregates:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from policygen.model.base import Span
 from policygen.model.tuning import Member, Value
-from policygen.source.brackets import split_list, trim
+from policygen.source.brackets import flattened, split_list, trim
 from policygen.source.text import Text, squeeze
 
 # "static constexpr BlockLoadAlgorithm load_algorithm = BLOCK_LOAD_DIRECT"
@@ -15,7 +15,15 @@ _VALUE = re.compile(
 )
 # "using delay_constructor = fixed_delay_constructor_t<368, 725>"
 _ALIAS = re.compile(rb"using\s+(?P<name>\w+)\s*=(?P<value>[\s\S]+)\Z")
-_BEFORE = re.compile(rb"(?:(?:(?:public|protected|private)\s*:(?!:)|\[\[[^\]]*\]\])\s*)+")
+_BEFORE = re.compile(
+    rb"(?:(?:(?:public|protected|private)\s*:(?!:)|\[\[[^\]]*\]\]"
+    rb"|\b(?:alignas|__attribute__)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))\s*)+"
+)
+# "MACRO(x) static constexpr int items = 7", which is a value; not "operator==(…)", "f() = default"
+_ASSIGNS = re.compile(
+    rb"(?!.*\boperator\b)[^={]*[^=!<>]=(?!=)\s*+(?!default\b|delete\b|0\s*\Z)", re.DOTALL
+)
+_MAY_ASSIGN = re.compile(rb"(?:struct|class|union|friend|template|static_assert|using)\b|\Z")
 # What carries no value of the tuning: a function has a parenthesis before any `=`.
 _NO_MEMBER = re.compile(
     rb"(?:struct|class|union|friend|template|static_assert)\b|using\s+namespace\b"
@@ -36,7 +44,7 @@ def find_members(text: Text, code: bytes, body: Span) -> Iterator[Member]:
     for statement in _statements(code, body):
         source = code[statement.start : statement.end]
         match = _VALUE.match(source) or _ALIAS.match(source)
-        if match is None and _NO_MEMBER.match(source):
+        if match is None and _NO_MEMBER.match(source) and not _is_value(source):
             continue
         ends = _ENDED.match(code, statement.end, body.end)
         member = match and ends and _member(text.data, code, statement, match)
@@ -50,6 +58,11 @@ def find_members(text: Text, code: bytes, body: Span) -> Iterator[Member]:
             raise text.error(statement.start, f"{member.name} is a member twice")
         names.add(member.name)
         yield member
+
+
+def _is_value(statement: bytes) -> bool:
+    """Whether a statement with parentheses before its `=` gives a value all the same."""
+    return not _MAY_ASSIGN.match(statement) and bool(_ASSIGNS.match(flattened(statement)))
 
 
 def _member(data: bytes, code: bytes, statement: Span, match: re.Match[bytes]) -> Member:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from policygen import untrusted
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.base import Span
@@ -89,7 +90,7 @@ def _above(text: Text, like: Family, primary: Entry, arch: str) -> str:
     above = primary.comment_span
     comment = copy(text, above).rstrip() if above else ""
     renamed = re.sub(rf"\b{like.arch}\b", arch, comment)
-    return f"{renamed}\n" if renamed != comment and "\n" not in comment else ""
+    return f"{untrusted.comment(renamed)}\n" if renamed != comment and "\n" not in comment else ""
 
 
 def _links(

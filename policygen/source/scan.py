@@ -1,8 +1,6 @@
 """All tuning headers of a folder, in parallel, each read once for its content."""
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +8,10 @@ from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
 from policygen.source import cache
 from policygen.source.clang import Neighbours
-from policygen.source.files import read_bytes
-from policygen.source.header import holds_tunings, read_header
-
-FOLDER = "cub/device/dispatch/tuning"
-"""Where headers include each other from."""
+from policygen.source.files import FOLDER, read_bytes
+from policygen.source.header import holds_tunings
+from policygen.source.included import Included
+from policygen.source.workers import Request, read_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,42 +29,50 @@ def scan_headers(
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Scanned:
     """Reads headers; one that is broken does not keep the others from being read."""
-    neighbours = _neighbours(paths)
+    neighbours, included = _neighbours(paths), Included(frozenset(paths))
+    known = [_known(path, neighbours, included, cached=cached) for path in paths]
+    asked = read_all([one for one in known if isinstance(one, Request)])
     results: list[TuningHeader | SourceError] = []
-
-    def read(path: Path) -> TuningHeader | SourceError:
-        try:
-            return _read(path, neighbours, cached=cached)
-        except SourceError as error:
-            return error
-
-    # clang parses outside of the lock of the interpreter: a thread more than cores keeps both busy.
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1) + 1) as pool:
-        for index, (path, result) in enumerate(zip(paths, pool.map(read, paths), strict=True)):
-            results.append(result)
-            if progress:
-                progress(index + 1, len(paths), path.name)
+    for index, (path, one) in enumerate(zip(paths, known, strict=True)):
+        result = next(asked) if isinstance(one, Request) else one
+        if cached and isinstance(one, Request) and isinstance(result, TuningHeader):
+            cache.store(_key(one), result)
+        results.append(result)
+        if progress:
+            progress(index + 1, len(paths), path.name)
     return Scanned(
         tuple(r for r in results if isinstance(r, TuningHeader)),
         tuple(r for r in results if isinstance(r, SourceError)),
     )
 
 
-def _read(path: Path, neighbours: Neighbours, *, cached: bool) -> TuningHeader:
-    data = read_bytes(path)
-    if not cached:
-        return read_header(path.name, data, neighbours, str(path))
-    key = cache.key(path.name, data, *neighbours.reachable(data).values())
-    header = cache.load(key)
-    if header is None:
-        header = read_header(path.name, data, neighbours, str(path))
-        cache.store(key, header)
-    return header
+def _known(
+    path: Path, neighbours: Neighbours, included: Included, *, cached: bool
+) -> TuningHeader | SourceError | Request:
+    """A header as it was read before; else what has to be asked for."""
+    try:
+        data = read_bytes(path)
+        included.check(path, data)
+        request = _request(path, data, neighbours)
+    except SourceError as error:
+        return error
+    return (cache.load(_key(request)) if cached else None) or request
+
+
+def _request(path: Path, data: bytes, neighbours: Neighbours) -> Request:
+    return Request(path.name, str(path), data, neighbours.reachable(data))
+
+
+def _key(request: Request) -> str:
+    return cache.key(request.name, request.data, *request.neighbours.values())
 
 
 def read_changed(path: Path, data: bytes) -> TuningHeader:
     """A header of a tree with other content than the file has."""
-    return read_header(path.name, data, _neighbours([path]), str(path))
+    (found,) = read_all([_request(path, data, _neighbours([path]))])
+    if isinstance(found, SourceError):
+        raise found
+    return found
 
 
 def _neighbours(paths: Sequence[Path]) -> Neighbours:

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from policygen.errors import InputError
+from policygen.opening import NotOpenedError, read_inside
 
 _REMEDIES = {
     errno.EACCES: "make it readable, or name another tree with --cub",
@@ -23,10 +24,12 @@ def failure(action: str, path: Path, error: OSError) -> InputError:
     return InputError(f"cannot {action} {path}: {reason}", _REMEDIES.get(error.errno or 0))
 
 
-def read(path: Path) -> bytes:
-    """A file's bytes."""
+def read(path: Path, root: Path) -> bytes:
+    """The bytes of a file of the tree at `root`."""
     try:
-        return path.read_bytes()
+        return read_inside(root, path)
+    except NotOpenedError as error:
+        raise InputError(f"cannot read {path}: {error.reason}", error.remedy) from error
     except OSError as error:
         raise failure("read", path, error) from error
 

@@ -9,17 +9,19 @@ from policygen.model.cub import Cub
 from policygen.tree.files import absolute, is_file, is_folder, listing
 from policygen.tree.layout import is_root, open_root, readable_roots, roots
 from policygen.tree.manifest import shipped
-from policygen.tree.store import headers_folder, open_fetched
+from policygen.tree.store import fetched_root, headers_folder, open_fetched
 
 _VERSION = re.compile(r"\d+(\.\d+)+")
 
 
 def open_given(given: str, base: Path, cwd: Path, found: str) -> Cub:
-    """A path, against `base`, or a version such as `3.0.1` that has been fetched."""
-    path = absolute(given, base)
-    if _VERSION.fullmatch(given) and not is_folder(path):
+    """A path, against `base`, or a version such as `3.0.1` that has been fetched.
+
+    A folder that is called as a version is `./3.0.1`: what lies here must not pass for a release.
+    """
+    if _VERSION.fullmatch(given):
         return open_fetched(headers_folder(cwd), given, found)
-    return open_tree(path, found)
+    return open_tree(absolute(given, base), found)
 
 
 def open_tree(path: Path, found: str = "--cub") -> Cub:
@@ -37,7 +39,10 @@ def open_tree(path: Path, found: str = "--cub") -> Cub:
         )
     if len(candidates) > 1:
         raise _ambiguous(path, candidates)
-    return open_root(candidates[0], found)
+    root = candidates[0]
+    if root.parent == headers_folder(Path.cwd()) and fetched_root(root.parent, root.name):
+        return open_fetched(root.parent, root.name, found)
+    return open_root(root, found)
 
 
 def _at(path: Path) -> tuple[Path, ...]:

@@ -56,10 +56,15 @@ def _beside(root: Path) -> tuple[Path, ...]:
     return tuple(folder for folder in folders if is_folder(folder))
 
 
+def tunings_folder(cub: Cub) -> Path:
+    """Where a tree has its tuning headers."""
+    return Path(cub.root) / shipped().tree.tunings
+
+
 def tuning_headers(cub: Cub) -> tuple[Path, ...]:
     """The tuning headers of a tree, sorted by name; one that is broken is told when it is read."""
     files = shipped().tree
-    folder = Path(cub.root) / files.tunings
+    folder = tunings_folder(cub)
     if not is_folder(folder):
         raise _no_tunings(cub, f"there is no folder {folder}")
     headers = [path for path in listing(folder) if path.match(files.headers) and not path.is_dir()]

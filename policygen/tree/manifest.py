@@ -39,6 +39,8 @@ class Wheel(Record):
     version: str
     file: WheelFile
     sha256: Sha256
+    files: Sha256
+    """Of the listing of all that stands in `include`."""
     include: str
     tags: Tags
 
@@ -83,11 +85,14 @@ class Manifest(Record):
     dialect: DialectRule
     wheels: tuple[Wheel, ...]
 
+    def find_wheel(self, version: str) -> Wheel | None:
+        """The wheel that holds a version of CUB, if one is known."""
+        return next((wheel for wheel in self.wheels if wheel.cub == version), None)
+
     def wheel(self, version: str) -> Wheel:
-        """The wheel that holds a version of CUB."""
-        for wheel in self.wheels:
-            if wheel.cub == version:
-                return wheel
+        """The same; none is an error."""
+        if wheel := self.find_wheel(version):
+            return wheel
         known = ", ".join(wheel.cub for wheel in self.wheels)
         raise InputError(f"no wheel is known that holds CUB {version}", f"known versions: {known}")
 

@@ -23,6 +23,7 @@ def overview(headers_folder: Path, used: Cub | None) -> Headers:
             dialect=wheel.dialect,
             specializations=wheel.specializations,
             state=_state(wheel.cub, here, current),
+            changed=_changed(headers_folder, wheel.cub, here),
         )
         for wheel in shipped().wheels
     ]
@@ -50,14 +51,18 @@ def all_versions(headers_folder: Path, chosen: Sequence[str]) -> tuple[str, ...]
 
 
 def fetch_all(
-    versions: Sequence[str], headers_folder: Path, progress: Callable[[str], None]
+    versions: Sequence[str],
+    headers_folder: Path,
+    progress: Callable[[str], None],
+    *,
+    again: bool = False,
 ) -> tuple[Cub, ...]:
     """Fetches one after the other; what failed is reported when all have been tried."""
     trees: list[Cub] = []
     errors: list[PolicygenError] = []
     for version in dict.fromkeys(versions):
         try:
-            trees.append(fetch(version, headers_folder, progress))
+            trees.append(fetch(version, headers_folder, progress, again=again))
         except (InputError, ProcessError) as error:
             errors.append(error)
     if errors:
@@ -69,3 +74,8 @@ def _state(version: str, here: Sequence[str], current: str | None) -> State:
     if version == current:
         return "current"
     return "fetched" if version in here else "absent"
+
+
+def _changed(folder: Path, version: str, here: Sequence[str]) -> tuple[str, ...] | None:
+    found = store.differs(folder, version) if version in here else None
+    return None if found is None else found.files

@@ -1,99 +1,128 @@
 """A tree as a git revision has it, beside the work tree and never in it."""
 
 import hashlib
-import tarfile
+import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from policygen.errors import InputError, MissingToolError, ProcessError
+from policygen.errors import InputError, ProcessError
+from policygen.git import Repository, find_repository
+from policygen.git_objects import Entry, Objects, is_at
 from policygen.model.cub import Cub
 from policygen.paths import cache_failure, cache_folder
-from policygen.process import run
 from policygen.tree.given import open_tree
-
-REMEDY = "Install git: apt-get install git"
 
 
 def open_revision(cub: Cub, revision: str) -> Cub:
     """The same tree at a revision of the repository that it stands in."""
     root = Path(cub.root)
-    top = Path(_git(root, "rev-parse", "--show-toplevel", refused=revision).strip())
-    commit = _git(
-        root,
-        "rev-parse",
-        "--verify",
-        "--quiet",
-        "--end-of-options",
-        f"{revision}^{{commit}}",
-        refused=revision,
-    ).strip()
+    repository = find_repository(root)
+    if repository is None:
+        raise _unknown(revision, root, "it is not a git repository, and none is above it")
+    try:
+        commit = repository.commit(revision)
+    except ProcessError as error:
+        raise _unknown(revision, root, error.stderr.strip() or None) from error
+    top = repository.top
     folders = [_inside(Path(include), top) for include in cub.include_folders]
-    digest = hashlib.sha256("\0".join(folders).encode()).hexdigest()[:8]
-    folder = cache_folder() / "revisions" / f"{commit}-{digest}"
-    if not folder.is_dir():
-        try:
-            _export(top, commit, folders, folder)
-        except OSError as error:
-            raise cache_failure(error) from error
-        except tarfile.TarError as error:
-            raise InputError(f"cannot unpack revision {commit}: {error}") from error
+    try:
+        folder = _unpacked(repository, commit, folders)
+    except OSError as error:
+        raise cache_failure(error) from error
     return open_tree(folder / _inside(root, top), f"revision {revision}")
 
 
 def paths_in_repository(paths: Sequence[Path], root: Path) -> tuple[str, ...]:
     """How git names files; where there is no repository, their paths from the tree's root."""
     try:
-        top = run(["git", "-C", str(root), "rev-parse", "--show-toplevel"], install=REMEDY).strip()
-        found = [path.resolve().relative_to(Path(top).resolve()) for path in paths]
-    except (ProcessError, MissingToolError, ValueError):
+        repository = find_repository(root)
+        top = repository.top if repository else root.resolve()
+        found = [path.resolve().relative_to(top) for path in paths]
+    except (InputError, ValueError):
         found = [path.relative_to(root) for path in paths]
     return tuple(path.as_posix() for path in found)
+
+
+def _unknown(revision: str, root: Path, reason: str | None) -> InputError:
+    return InputError(
+        f"{revision!r} is no folder, no fetched version of CUB, and no revision of a git"
+        f" repository around {root}",
+        reason,
+    )
 
 
 def _inside(folder: Path, top: Path) -> str:
     """A folder as git names it."""
     try:
-        return str(folder.resolve().relative_to(top.resolve()))
+        return folder.resolve().relative_to(top).as_posix()
     except ValueError as error:
         raise InputError(
             f"{folder} lies outside of the git repository {top}: no revision holds it"
         ) from error
 
 
-def _git(folder: Path, *arguments: str, refused: str) -> str:
-    try:
-        return run(["git", "-C", str(folder), *arguments], install=REMEDY)
-    except ProcessError as error:
-        raise InputError(
-            f"{refused!r} is no folder, no fetched version of CUB, and no revision of a git"
-            f" repository around {folder}",
-            error.stderr.strip() or None,
-        ) from error
+def _unpacked(repository: Repository, commit: str, folders: Sequence[str]) -> Path:
+    """The include folders of a commit, in the cache; what is not as git has it is made anew."""
+    words = "\0".join((str(repository.top), *folders))
+    name = f"{commit}-{hashlib.sha256(os.fsencode(words)).hexdigest()[:8]}"
+    target = cache_folder() / "revisions" / name
+    with Objects(repository) as objects:
+        wanted = objects.files(commit, folders)
+        if not _holds(target, wanted):
+            _export(objects, wanted, target, commit)
+    return target
 
 
-def _export(top: Path, commit: str, folders: list[str], target: Path) -> None:
-    """Unpacks the include folders of a commit; the target appears whole or not at all."""
+def _holds(folder: Path, wanted: Mapping[str, Entry]) -> bool:
+    """Whether a folder has these files, unchanged, and no others."""
+    found = {
+        os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118  thousands of them
+        for at, inner, names in os.walk(folder)
+        for name in (*names, *(one for one in inner if os.path.islink(os.path.join(at, one))))  # noqa: PTH114, PTH118
+    }
+    return (
+        folder.is_dir()
+        and found == wanted.keys()
+        and all(is_at(folder / path, entry) for path, entry in wanted.items())
+    )
+
+
+def _export(objects: Objects, wanted: Mapping[str, Entry], target: Path, commit: str) -> None:
+    """Writes files of a commit; the target appears whole or not at all."""
+    contents = objects.contents(wanted.values())
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-        archive = Path(temporary) / "tree.tar"
-        # A path that the revision lacks would fail the archive: older trees lie elsewhere.
-        listed = _git(top, "ls-tree", "-z", "--name-only", commit, "--", *folders, refused=commit)
-        _git(
-            top,
-            "archive",
-            "--format=tar",
-            f"--output={archive}",
-            commit,
-            "--",
-            *(listed.split("\0")[:-1] or ["."]),
-            refused=commit,
-        )
-        unpacked = Path(temporary) / "tree"
-        with tarfile.open(archive) as tar:
-            tar.extractall(unpacked, filter="data")
-        try:
-            unpacked.rename(target)
-        except OSError:
-            if not target.is_dir():  # else another process was faster
-                raise
+        made = Path(temporary) / "tree"
+        made.mkdir()
+        # Links come last, so that nothing is written through one.
+        for path, entry in sorted(wanted.items(), key=lambda item: item[1].is_link):
+            place = made / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if entry.is_link:
+                place.symlink_to(os.fsdecode(contents[entry.id]))
+            else:
+                place.write_bytes(contents[entry.id])
+        for path in (path for path, entry in wanted.items() if entry.is_link):
+            if not _stays(made, path):
+                raise InputError(f"cannot unpack revision {commit}: {path} is a link out of it")
+        _move(made, target, wanted)
+
+
+def _stays(folder: Path, path: str) -> bool:
+    """Whether a link leads into the folder, wherever the folder stands."""
+    link = folder / path
+    target = os.path.join(os.path.dirname(path), link.readlink())  # noqa: PTH118, PTH120  as it is written
+    if os.path.isabs(target) or Path(os.path.normpath(target)).parts[0] == os.pardir:  # noqa: PTH117
+        return False
+    return Path(os.path.realpath(link)).is_relative_to(os.path.realpath(folder))
+
+
+def _move(made: Path, target: Path, wanted: Mapping[str, Entry]) -> None:
+    if target.exists():
+        target.rename(made.parent / "old")
+    try:
+        made.rename(target)
+    except OSError:
+        if not _holds(target, wanted):  # else another process was faster
+            raise

@@ -1,12 +1,11 @@
 """Finds the tree to work on: the first place that has one, in a fixed order."""
 
-import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from policygen.config import NAME, find_config
+from policygen.config import NAME, VARIABLE, configured
+from policygen.environment import named_folder, which
 from policygen.errors import InputError
 from policygen.model.cub import Cub
 from policygen.tree import store
@@ -26,7 +25,7 @@ def find(cub: str | None, cwd: Path) -> Cub:
     cwd = absolute(cwd, Path.cwd())
     places = (
         "--cub: not given",
-        f"{NAME}: names none in {cwd} or above",
+        f"{NAME}: none is named by --config or {VARIABLE}, or it names no tree",
         f"checkout: none around {cwd}",
         f"cub_headers: no version in {store.headers_folder(cwd)}",
         f"wheel: none installed for {sys.executable}",
@@ -59,7 +58,7 @@ def find_any(cub: str | None, cwd: Path) -> Cub | None:
 
 
 def _configured(cwd: Path) -> Cub | None:
-    config = find_config(cwd)
+    config = configured()
     if config is None or config.settings.cub is None:
         return None
     try:
@@ -77,7 +76,7 @@ def _checkout(cwd: Path) -> Cub | None:
 def _fetched(cwd: Path) -> Cub | None:
     folder = store.headers_folder(cwd)
     version = store.current(folder)
-    return open_root(folder / version, "cub_headers") if version else None
+    return store.open_fetched(folder, version) if version else None
 
 
 def _installed(_cwd: Path) -> Cub | None:
@@ -101,10 +100,9 @@ def site_folders() -> tuple[Path, ...]:
 
 
 def _toolkits() -> tuple[Path, ...]:
-    folders = [
-        Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)
-    ]
-    if nvcc := shutil.which("nvcc"):
+    named = (named_folder(name) for name in ("CUDA_HOME", "CUDA_PATH"))
+    folders = [folder for folder in named if folder]
+    if nvcc := which("nvcc"):
         # TOOLKIT/bin/nvcc, often behind a link in a common folder.
         folders.append(Path(nvcc).resolve().parent.parent)
     return tuple(dict.fromkeys((*folders, *TOOLKITS)))

@@ -1,29 +1,29 @@
 """The folder of fetched trees: where it is, what it holds, which tree is the current one."""
 
-import os
 from pathlib import Path
 
 import policygen
 from policygen import resources
 from policygen.errors import InputError
 from policygen.model.cub import Cub
-from policygen.paths import cache_folder, write_atomically
-from policygen.tree.files import absolute, failure, is_file, is_folder, listing, read, seems_file
+from policygen.paths import cache_folder, chosen_folder, write_atomically
+from policygen.tree.files import failure, is_file, is_folder, listing, read
 from policygen.tree.layout import is_root, open_root
-from policygen.tree.manifest import NAME, shipped
+from policygen.tree.manifest import shipped
 from policygen.tree.version import version_key
+from policygen.tree.whole import Difference, difference
 
 FOLDER = "cub_headers"
 CURRENT = ".current"
 
 
 def headers_folder(cwd: Path) -> Path:
-    """`$POLICYGEN_CUB_HEADERS`, that of a checkout of policygen, else the user's cache."""
-    if chosen := os.environ.get("POLICYGEN_CUB_HEADERS"):
-        return absolute(chosen, cwd)
-    for place in (cwd, *cwd.parents):
-        if seems_file(place / FOLDER / NAME):
-            return place / FOLDER
+    """`$POLICYGEN_CUB_HEADERS`, that of the checkout that policygen runs from, else the cache.
+
+    What lies in the current folder is not taken for a release of CUB: it may be a stranger's.
+    """
+    if chosen := chosen_folder("POLICYGEN_CUB_HEADERS", cwd):
+        return chosen
     own = resources.folder(FOLDER)
     # An installed wheel has the folder inside the package, where trees would outlive it.
     if own.parent != Path(policygen.__file__).resolve().parent:
@@ -50,18 +50,25 @@ def fetched_root(folder: Path, version: str) -> Path | None:
 def open_fetched(folder: Path, version: str, found: str = "cub_headers") -> Cub:
     """The tree of an unpacked version; one that is not there is an error with the way to it."""
     if root := fetched_root(folder, version):
-        return open_root(root, found)
+        changed = differs(folder, version) is not None
+        return open_root(root, found).model_copy(update={"changed": changed})
     shipped().wheel(version)
     raise InputError(
         f"CUB {version} is not in {folder}", f"obtain it: policygen headers fetch {version}"
     )
 
 
+def differs(folder: Path, version: str) -> Difference | None:
+    """How an unpacked version differs from its wheel, where one is known."""
+    wheel = shipped().find_wheel(version)
+    return difference(folder / version, wheel) if wheel else None
+
+
 def current(folder: Path) -> str | None:
     """The version that was fetched last; the newest one where that is gone."""
     versions = fetched(folder)
     if is_file(path := folder / CURRENT):
-        chosen = read(path).decode(errors="replace").strip()
+        chosen = read(path, folder).decode(errors="replace").strip()
         if chosen in versions:
             return chosen
     return versions[-1] if versions else None

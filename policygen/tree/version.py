@@ -15,7 +15,7 @@ _CUB_VERSION = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+CUB_VERSION[ \t]+(\d+)\b"
 def read_version(root: Path) -> str:
     """`3.0.1`, from `CUB_VERSION 300001` in `cub/version.cuh`."""
     path = root / shipped().tree.version
-    if not (match := _CUB_VERSION.search(read(path))):
+    if not (match := _CUB_VERSION.search(read(path, root))):
         raise InputError(f"{path} does not define CUB_VERSION", "it is not CUB's, or damaged")
     number = int(match[1])
     return f"{number // 100000}.{number // 100 % 1000}.{number % 100}"
@@ -26,7 +26,7 @@ def read_dialect(root: Path, version: str) -> Dialect:
     rule = shipped().dialect
     header = root / shipped().tree.tunings / rule.header
     if is_file(header):
-        has_selectors = rule.selectors.encode() in read(header)
+        has_selectors = rule.selectors.encode() in read(header, root)
     else:
         has_selectors = version_key(version) >= version_key(rule.since)
     return "selectors" if has_selectors else "specializations"

@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib.util
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +37,7 @@ def obtain(wheel: Wheel, progress: Callable[[str], None]) -> Path:
 def _download(wheel: Wheel, folder: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise MissingToolError("pip", _INSTALL)
-    process.run(_command(wheel, folder), install=_INSTALL, remedy=_NETWORK)
+    process.run(_command(wheel, folder), network=True, install=_INSTALL, remedy=_NETWORK)
     file = folder / wheel.file
     if not file.is_file():
         names = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
@@ -55,7 +54,7 @@ def _download(wheel: Wheel, folder: Path) -> Path:
 def _command(wheel: Wheel, folder: Path) -> tuple[str, ...]:
     tags = wheel.tags
     return (
-        *(sys.executable, "-m", "pip", "download", "--quiet"),
+        *process.python("-m", "pip", "download", "--quiet"),
         *("--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"),
         *("--platform", tags.platform, "--python-version", tags.python),
         *("--implementation", tags.implementation, "--abi", tags.abi),

@@ -4,9 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policygen import tree
-from policygen.bindings.load import Bound, bound
-from policygen.bindings.variant import member_values, scale, threads_that_fit, unscaled
+from policygen.bindings.load import Bound, bindings, bound
+from policygen.bindings.variant import (
+    member_values,
+    scale,
+    threads_that_fit,
+    unscaled,
+    variant_parameters,
+    within_limits,
+)
 from policygen.errors import InputError
+from policygen.model.bench import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
 from policygen.proof.inheritance import base_of
 from policygen.source.scan import scan_headers
@@ -363,3 +371,102 @@ def test_members_come_in_the_order_of_the_header(
     assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(binding.members))}
     layouts = [entry.layout for entry in found.specializations]
     assert binding.layout == max(("block", "line"), key=layouts.count)
+
+
+LOOK = BenchmarkBinding(
+    name="cub.bench.look", site="look", parameters={"ipt": "7:24:1", "lbs": "-2:2:2"}
+)
+
+
+@pytest.mark.parametrize(
+    ("label", "values"),
+    [("ipt_7.lbs_-2", {"ipt": 7, "lbs": -2}), ("lbs_0.ipt_24", {"lbs": 0, "ipt": 24})],
+)
+def test_a_label_of_the_search_space_is_its_values(label, values):
+    assert variant_parameters(LOOK, label) == values
+
+
+OUTSIDE = "If another one was searched, name its source or cccl_meta_bench.csv with --bench."
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("ipt_6.lbs_0", f"ipt = 6 is outside of 7:24:1, the range of cub.bench.look\n  {OUTSIDE}"),
+        (
+            "ipt_-19.lbs_0",
+            f"ipt = -19 is outside of 7:24:1, the range of cub.bench.look\n  {OUTSIDE}",
+        ),
+        ("ipt_7.lbs_1", f"lbs = 1 is outside of -2:2:2, the range of cub.bench.look\n  {OUTSIDE}"),
+        ("ipt_7.tpb_1", "cub.bench.look has no parameter 'tpb'\n  It has: ipt, lbs"),
+        ("ipt_7\n//_1", "'ipt_7\\x0a//_1' is no variant label\n  Such as: ipt_19.tpb_512"),
+        ("base", "'base' is no variant label\n  Such as: ipt_19.tpb_512"),
+    ],
+)
+def test_what_a_benchmark_cannot_mean_is_refused(label, told):
+    with pytest.raises(InputError) as caught:
+        variant_parameters(LOOK, label)
+    assert str(caught.value) == told
+
+
+def test_a_search_space_that_is_given_may_be_another_one():
+    space = (ParameterRange(macro="TUNE_IPT", label="ipt", start=30, end=40, step=5),)
+    assert variant_parameters(LOOK, "ipt_35.lbs_0", space) == {"ipt": 35, "lbs": 0}
+    assert variant_parameters(LOOK, "ipt_7.lbs_0", space) == {"ipt": 7, "lbs": 0}
+    with pytest.raises(InputError, match="ipt = 31 is outside of 7:24:1"):
+        variant_parameters(LOOK, "ipt_31.lbs_0", space)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("threads", "0"),
+        ("threads", "1025"),
+        ("a.b.threads_per_block", "-1"),
+        ("threads_per_warp", "64"),
+        ("items", "0"),
+        ("items_per_thread", "-19"),
+        ("vec_size", "0"),
+        ("delay", "-4"),
+    ],
+)
+def test_what_no_kernel_can_have_is_refused_whatever_was_searched(member, value):
+    with pytest.raises(InputError, match=f"^{member} = {value} cannot be\n  "):
+        within_limits(member, value)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("threads", "1"), ("threads", "1024"), ("items", "400"), ("lookahead_stages", "-2"),
+     ("load_algorithm", "BLOCK_LOAD_DIRECT"), ("delay", "0")],
+)  # fmt: skip
+def test_what_may_be_stays(member, value):
+    assert within_limits(member, value) == value
+
+
+def test_a_delay_and_a_count_of_a_variant_are_within_limits():
+    rules = {
+        "threads": MemberRule(parameter="tpb"),
+        "delay_constructor": MemberRule(delay=("dcid", "ns", "l2w")),
+    }
+    family = FamilyBinding(site="look", name="sm90_tuning", args=(), members=rules)
+    variant = {"tpb": 128, "dcid": 1, "ns": -4, "l2w": 5}
+    with pytest.raises(InputError, match="delay = -4 cannot be"):
+        member_values(family, LOOK, variant, {})
+    with pytest.raises(InputError, match="threads = 2048 cannot be"):
+        member_values(family, LOOK, {**variant, "ns": 4, "tpb": 2048}, {})
+
+
+@pytest.mark.parametrize("text", ["7:24", "7:24:0", "a:b:c", "7:24:1\n", "9999999999:1:1"])
+def test_a_range_of_a_binding_is_three_numbers(text):
+    with pytest.raises(ValueError, match=r"parameters\.ipt"):
+        BenchmarkBinding(name="cub.bench.look", site="look", parameters={"ipt": text})
+
+
+def test_all_ranges_of_the_bindings_hold_their_bounds():
+    for algorithm in bindings():
+        for one in algorithm.benchmarks:
+            for label, text in one.parameters.items():
+                start, end, _ = map(int, text.split(":"))
+                assert {start, one.values(label)[-1]} <= set(one.values(label))
+                assert start <= end

@@ -8,15 +8,14 @@ from tests.probing import header
 
 @pytest.fixture(scope="session")
 def _place(tmp_path_factory):
-    """What was compiled for a tree is known again only where it stands at the same place."""
     folder = tmp_path_factory.mktemp("workplace")
     writable_tree(folder)
     return folder
 
 
 @pytest.fixture
-def workplace(_place, monkeypatch, tmp_path_factory):
-    """A folder to stand in that holds a tree, and one cache for all tests that compile."""
+def workplace(_place, monkeypatch):
+    """A folder to stand in that holds a tree."""
     for path in _place.iterdir():
         if path.is_dir() and path.name != "tree":
             shutil.rmtree(path)
@@ -25,8 +24,6 @@ def workplace(_place, monkeypatch, tmp_path_factory):
     tuned(_place / "tree").unlink(missing_ok=True)
     tuned(_place / "tree").write_bytes(header("3.0.1", tuned(_place).name))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path_factory.getbasetemp() / "probe-cache"))
-    monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.chdir(_place)
     return _place
 

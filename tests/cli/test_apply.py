@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -11,10 +12,13 @@ import pytest
 
 from policygen.edit import apply as edit
 from policygen.edit import files
+from policygen.model.base import Span
+from policygen.model.edit import Edit
 from policygen.model.plan import Plan
 from policygen.proof import toolchain
 from policygen.source import files as source_files
-from tests.cli.tuned import HEADER, LABEL, THREE, database, run, tuned
+from policygen.source.splice import splice
+from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, database, run, tuned
 from tests.edit.test_worktree import git
 from tests.probing import TUNINGS, header, replaced, root
 
@@ -33,7 +37,11 @@ AFTER = f"""\
   static constexpr BlockLoadAlgorithm load_algorithm = BLOCK_LOAD_WARP_TRANSPOSE;
   using delay_constructor                            = fixed_delay_constructor_t<404, 710>;
 """
-WRITTEN = replaced(header("3.0.1", HEADER), (BEFORE, AFTER))
+
+
+def written() -> bytes:
+    """The header as it is to be."""
+    return replaced(header("3.0.1", HEADER), (BEFORE, AFTER))
 
 
 def apply(capsys, tree, db, *more):
@@ -60,8 +68,8 @@ def test_a_tuning_is_written_proved_and_told(capsys, tree, three):
     before = snapshot(tree)
     status, out, err = apply(capsys, tree, three)
     assert status == 0
-    assert tuned(tree).read_bytes() == WRITTEN
-    assert snapshot(tree) == before | {HEADER: WRITTEN}
+    assert tuned(tree).read_bytes() == written()
+    assert snapshot(tree) == before | {HEADER: written()}
     assert f"update {THREE} T=I32 OffsetT=I32:\n  {LABEL}\n" in out
     assert f"\n-{BEFORE.splitlines()[0]}\n" in out
     assert f"\n+{AFTER.splitlines()[1]}\n" in out
@@ -80,7 +88,7 @@ def test_what_is_there_already_is_not_written_again(capsys, tree, three):
     assert out.endswith("\nnothing to write\n")
     assert apply(capsys, tree, three, "--check")[0] == 0
     assert apply(capsys, tree, three, "--diff", "-q")[1] == ""
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
     assert tuned(tree).stat().st_ino == number
     assert run(capsys, "undo")[0] == 0
     assert run(capsys, "undo")[0] == 2  # the second apply left nothing to take back
@@ -105,7 +113,7 @@ def test_a_plan_gives_what_its_database_gives(capsys, tree, three):
     status, out, _ = apply_plan(capsys, tree, plan)
     assert status == 0
     assert "proof: 1 workload changed as written" in out
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
 
 
 @pytest.mark.parametrize("repository", [True, False])
@@ -124,7 +132,7 @@ def test_the_diff_is_what_git_applies(capsys, tree, three, workplace, monkeypatc
     assert Path("change.patch").read_text() == diff
     assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
     subprocess.run(["git", "apply", str(workplace / "change.patch")], cwd=top, check=True)
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
     assert not Path("policygen.db").exists()
 
 
@@ -132,7 +140,7 @@ def test_json_is_the_plan(capsys, tree, three):
     status, out, _ = apply(capsys, tree, three, "--json")
     assert status == 0
     jsonschema.validate(json.loads(out), Plan.model_json_schema(mode="serialization"))
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
     assert apply(capsys, tree, three, "--json", "--diff")[0] == 2
 
 
@@ -141,7 +149,7 @@ def test_what_is_not_proved_says_so(capsys, tree, three):
     assert status == 0
     assert "proof:" not in out
     assert "not proved: --no-prove was given\n" in out
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
 
 
 @pytest.mark.parametrize("columns", [80, 160])
@@ -167,11 +175,11 @@ def test_an_uncommitted_change_of_a_written_file_is_named_and_stays(capsys, tree
         f"policygen: warning: tree/{TUNINGS}/{HEADER} has changes that are not committed; they"
         " stay\n"
     )
-    assert tuned(tree).read_bytes() == WRITTEN + b"// mine\n"
+    assert tuned(tree).read_bytes() == written() + b"// mine\n"
 
 
-def test_a_link_stays_a_link(capsys, tree, three, tmp_path):
-    elsewhere = tmp_path / "elsewhere.cuh"
+def test_a_link_inside_of_the_tree_stays_a_link(capsys, tree, three):
+    elsewhere = tree / "elsewhere.cuh"
     shutil.move(tuned(tree), elsewhere)
     tuned(tree).symlink_to(elsewhere)
     _, diff, _ = apply(capsys, tree, three, "--diff", "-q")
@@ -179,7 +187,7 @@ def test_a_link_stays_a_link(capsys, tree, three, tmp_path):
     status, _, _ = apply(capsys, tree, three, "-q")
     assert status == 0
     assert tuned(tree).is_symlink()
-    assert elsewhere.read_bytes() == WRITTEN
+    assert elsewhere.read_bytes() == written()
     assert run(capsys, "verify-effect", "-q", "--cub", tree)[0] == 0
     assert run(capsys, "undo", "-q")[0] == 0
     assert tuned(tree).is_symlink()
@@ -194,16 +202,16 @@ def test_a_header_with_carriage_returns_keeps_them(capsys, tree, three):
     status, out, _ = apply(capsys, tree, three)
     assert status == 0
     assert "proof: 1 workload changed as written" in out
-    assert tuned(tree).read_bytes() == WRITTEN.replace(b"\n", b"\r\n")
+    assert tuned(tree).read_bytes() == written().replace(b"\n", b"\r\n")
 
 
 def test_a_header_without_a_last_line_end_gets_none(capsys, tree, three):
     tuned(tree).write_bytes(header("3.0.1", HEADER).rstrip())
     assert apply(capsys, tree, three, "-q")[0] == 0
-    assert tuned(tree).read_bytes() == WRITTEN.rstrip()
+    assert tuned(tree).read_bytes() == written().rstrip()
 
 
-@pytest.mark.parametrize("operation", ["write", "rename"])
+@pytest.mark.parametrize("operation", ["write", "rename", "exchange"])
 def test_a_folder_that_cannot_be_written_is_told(capsys, monkeypatch, tree, three, operation):
     def refuse(*arguments):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
@@ -248,7 +256,7 @@ def test_what_cannot_be_read_back_is_put_back(capsys, monkeypatch, tree, three):
 
     def corrupted(path):
         data = read(path)
-        states.append(path == tuned(tree) and data == WRITTEN)
+        states.append(path == tuned(tree) and data == written())
         return data.replace(b"= 10;", b"= 11;") if states[-1] else data
 
     monkeypatch.setattr(source_files, "read_bytes", corrupted)
@@ -295,7 +303,7 @@ def test_a_plan_says_everything(capsys, tree, three):
         ("{", "plan.json is no plan of this policygen: Invalid JSON: EOF while parsing"),
         ("[]", "plan.json is no plan of this policygen: Input should be an object"),
         ("{}", "plan.json is no plan of this policygen: cub: Field required"),
-        ('{"format": "policygen/plan/2"}', "plan.json is no plan of this policygen: format: Input"),
+        ('{"format": "policygen/plan/1"}', "plan.json is no plan of this policygen: format: Input"),
         (None, "cannot read plan.json: No such file or directory"),
     ],
 )
@@ -314,38 +322,101 @@ def edited(plan, change):
     plan.write_text(json.dumps(document))
 
 
-def test_edits_that_do_not_give_the_promised_file_are_refused(capsys, tree, three):
+EVIL = "inline int evil() { return 1; }\n"
+
+
+def with_more(document):
+    """A C++ function beside what was decided, with all digests as they have to be."""
+    data = header("3.0.1", HEADER)
+    document["edits"].append(
+        {"span": [0, 0], "old": "", "new": EVIL, "reason": "more", "path": HEADER}
+    )
+    document["edits"].sort(key=lambda edit: edit["span"])
+    edits = [
+        Edit(**{name: e[name] for name in ("old", "new", "reason")}, span=Span(*e["span"]))
+        for e in document["edits"]
+    ]
+    after = splice(HEADER, data, edits)
+    (file,) = document["files"]
+    file.update(edits=len(edits), after=hashlib.sha256(after).hexdigest())
+
+
+def with_another_value(document):
+    (edit,) = [e for e in document["edits"] if e["new"] == "512"]
+    edit["new"] = "256"
+
+
+def with_none(document):
+    document["edits"] = []
+
+
+EDITS = f"{HEADER}: the plan's edits are not what its decisions give"
+SAYS = f"{THREE} T=I32 OffsetT=I32: the plan says something else than it decides"
+ANY = "the plan says something else than its decisions give"
+VARIANT = f"the plan decides {{!r}} for {THREE}, which is no variant of it"
+
+
+def deciding(label):
+    """Another variant as the choice, wherever it is named."""
+
     def change(document):
-        (edit,) = [e for e in document["edits"] if e["new"] == "512"]
-        edit["new"] = "256"
+        text = json.dumps(document).replace(json.dumps(LABEL)[1:-1], json.dumps(label)[1:-1])
+        document.update(json.loads(text))
 
-    plan = planned(capsys, tree, three)
-    edited(plan, change)
-    status, _, err = apply_plan(capsys, tree, plan, "-q")
-    assert status == 2
-    assert f"{HEADER}: the plan's edits do not give the file that it promises\n" in err
+    return change
 
 
-def test_another_effect_than_planned_is_an_error_and_nothing_is_written(capsys, tree, three):
-    def change(document):
-        document["actions"][1]["after"]["items"] = 9
-
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_more, EDITS),
+        (with_another_value, EDITS),
+        (with_none, EDITS),
+        (lambda d: d["edits"][0].update(reason="x"), EDITS),
+        (lambda d: d["edits"][0].update(path="../x.cuh"), "../x.cuh: the plan's edits are"),
+        (lambda d: d["actions"][1]["after"].update(items=9), SAYS),
+        (lambda d: d["actions"][1].update(scores=[2.0, 1.0, 1.0, 1.0]), SAYS),
+        (lambda d: d["actions"][1]["target"].update(line=1), SAYS),
+        (lambda d: d["actions"].pop(0), f"{THREE} T=I32 OffsetT=I32: the plan says something"),
+        (lambda d: d["actions"].append(d["actions"][0]), ANY),
+        (lambda d: d.update(policies=["Policy1"]), ANY),
+        (lambda d: d["files"][0].update(after="0" * 64), ANY),
+        (lambda d: d.update(files=[]), ANY),
+        (lambda d: d["files"][0].update(path="../x.cuh"), "the plan changes ../x.cuh, which none"),
+        (lambda d: d.update(results=[]), EDITS),
+        (lambda d: d["results"][1]["variants"].clear(), EDITS),
+        (deciding(LABEL.replace("ipt_10", "ipt_11")), EDITS),
+        (deciding("ipt_19\n}; int evil();//_1"), VARIANT.format("ipt_19\n}; int evil();//_1")),
+        (deciding(f"{LABEL}.evil_1"), VARIANT.format(f"{LABEL}.evil_1")),
+    ],
+)  # fmt: skip
+def test_a_plan_that_says_more_or_less_than_its_decisions_give_is_refused(
+    capsys, tree, three, change, message
+):
     before = snapshot(tree)
     plan = planned(capsys, tree, three)
     edited(plan, change)
-    for more in ((), ("--check",), ("--diff",), ("--patch", "change.patch")):
+    for more in ((), ("--no-prove",), ("--check",), ("--diff",), ("--patch", "change.patch")):
         status, out, err = apply_plan(capsys, tree, plan, "-q", *more)
-        assert (status, out) == (1, "")
-        head, *rows = err.splitlines()
-        assert head == (
-            "policygen: error: the change has another effect than planned; nothing was written"
-        )
-        assert rows == [
-            f"  {THREE} T=I32 OffsetT=I32 on sm90: it gets items 10 and not 9: the compiler takes"
-            " other values"
-        ]
+        assert (status, out) == (2, "")
+        assert err.startswith(f"policygen: error: {message}")
     assert snapshot(tree) == before
     assert not Path("change.patch").exists()
+
+
+@pytest.mark.parametrize(("part", "message"), [("actions", SAYS), ("results", EDITS)])
+def test_a_plan_that_decides_otherwise_is_another_plan(
+    capsys, tree, three, tmp_path, part, message
+):
+    """Its edits are those of the other variant; nothing of the file's own is written."""
+    other = database(tmp_path / "other.db", {("I32", "I32"): OTHER, ("I8", "I32"): None})
+    wanted = json.loads(planned(capsys, tree, other).read_text())
+    plan = planned(capsys, tree, three)
+    edited(plan, lambda document: document.update({part: wanted[part]}))
+    status, _, err = apply_plan(capsys, tree, plan, "-q")
+    assert status == 2
+    assert message in err
+    assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
 
 
 def test_an_effect_on_workloads_that_the_plan_does_not_name_is_an_error(capsys, tree, three):
@@ -382,8 +453,8 @@ def test_a_second_apply_builds_on_the_first(capsys, tree, three, tmp_path):
     other = database(tmp_path / "b.db", {("I64", "I32"): LABEL})
     assert apply(capsys, tree, three, "-q")[0] == 0
     assert apply(capsys, tree, other, "-q")[0] == 0
-    assert tuned(tree).read_bytes() != WRITTEN
+    assert tuned(tree).read_bytes() != written()
     assert run(capsys, "verify-effect", "-q", "--cub", tree)[0] == 0
     assert run(capsys, "undo", "-q", "--cub", tree)[0] == 0
-    assert tuned(tree).read_bytes() == WRITTEN
+    assert tuned(tree).read_bytes() == written()
     assert run(capsys, "verify-effect", "-q", "--cub", tree)[0] == 0

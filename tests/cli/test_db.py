@@ -1,10 +1,12 @@
 import json
+import os
 import shutil
 import sqlite3
 
 import pytest
 
 from fixtures.databases.demo import demo_database
+from policygen.cli.inputs import is_results
 from policygen.cli.main import main
 from policygen.results.store import Store
 from tests.results.build import ALGORITHM, Builder, simple
@@ -103,10 +105,14 @@ def test_bench_sources_declare_axes(demo, capsys, tmp_path):
 
 def test_rules_come_from_the_configuration_and_the_command_line(demo, capsys, tmp_path):
     (tmp_path / "policygen.toml").write_text("[choose]\nleast_score = 1.1\n")
-    found = document(capsys, "choose", demo)
+    own = ("--config", tmp_path / "policygen.toml")
+    status, out, err = run(capsys, "choose", demo, "--json")
+    assert (status, json.loads(out)["rules"]["least_score"]) == (0, 1.015)
+    assert err == f"policygen: note: {own[1]} is not read; --config {own[1]} reads it\n"
+    found = document(capsys, "choose", demo, *own)
     assert found["rules"]["least_score"] == 1.1
     assert {w["choice"]["decision"] for w in found["workloads"]} == {"keep base"}
-    found = document(capsys, "choose", demo, "--least-score", "1.001", "--worst", "0.5")
+    found = document(capsys, "choose", demo, *own, "--least-score", "1.001", "--worst", "0.5")
     assert [w["choice"]["variant"] for w in found["workloads"]] == [
         *("ipt_19.tpb_384", "ipt_19.tpb_384", "ipt_23.tpb_384", None)
     ]
@@ -284,3 +290,12 @@ def test_an_nvbench_pair_needs_both(tmp_path, capsys, monkeypatch, arguments, me
     monkeypatch.chdir(tmp_path)
     status, _, err = run(capsys, "top", *arguments)
     assert (status, err.startswith(f"policygen: error: {message}")) == (2, True)
+
+
+def test_what_a_plan_names_is_looked_into_only_where_it_holds_results(demo, tmp_path):
+    """A plan and a store can be strangers'; what they name could be anything of the machine."""
+    secret = tmp_path / "config.json"
+    secret.write_text('{"auths": {"registry": "secret"}}')
+    os.mkfifo(tmp_path / "fifo")
+    names = (demo, secret, tmp_path / "fifo", tmp_path / "none", tmp_path)
+    assert [is_results(path) for path in names] == [True, False, False, False, False]

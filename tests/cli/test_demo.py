@@ -1,4 +1,5 @@
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def test_inside_a_checkout_the_fetched_tree_is_named(tmp_path, monkeypatch):
     (places.headers / "3.0.1").symlink_to(cub_tree("3.0.1"))
     make_current(places.headers, "3.0.1")
     assert not any("--cub" in arguments for arguments in steps())
-    (places.work / "cub").symlink_to(cub_tree("3.0.1") / "cub")
+    shutil.copytree(cub_tree("3.0.1") / "cub", places.work / "cub")
     assert steps()[1][5:7] == ["--cub", "3.0.1"]
 
 

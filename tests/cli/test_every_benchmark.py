@@ -10,6 +10,7 @@ from fixtures.databases.every import benchmark_of, workloads
 from policygen.bindings.load import axis_type, bound
 from tests.cli.tuned import database, run
 from tests.probing import TUNINGS, changed_tree, header
+from tests.tiers import slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -83,6 +84,7 @@ def test_every_writable_benchmark_has_an_architecture():
     assert all(has_family(name, "sm100") for name in BENCHMARKS["sm100"])
 
 
+@slow
 @pytest.mark.parametrize("arch", BENCHMARKS)
 def test_every_benchmark_is_written_proved_and_taken_back(capsys, tmp_path, arch):
     tree = changed_tree(tmp_path, VERSION, {name: header(VERSION, name) for name in HEADERS})

@@ -1,13 +1,19 @@
+import errno
 import json
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from policygen.cli.main import main
 from policygen.errors import ProcessError
 from policygen.tree import manifest, wheel
-from tests.tree.places import Places, empty_machine
-from tests.tree.toys import GOOD, FakePip, make_root, toy_wheel
+from policygen.tree.whole import listing_file
+from tests.tree.places import Places, empty_machine, fetched_whole
+from tests.tree.toys import GOOD, TUNINGS, FakePip, make_root, toy_wheel
 
 TABLE = """\
 CUB    wheel                           dialect          specializations  state
@@ -27,10 +33,11 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 
 @pytest.fixture
-def trees(places: Places) -> Places:
+def trees(places: Places, monkeypatch: pytest.MonkeyPatch) -> Places:
     """Three fetched versions, 3.1.4 the current one."""
-    for version in ("3.0.1", "3.1.4", "3.3.0"):
-        make_root(places.headers / version, version)
+    versions = ("3.0.1", "3.1.4", "3.3.0")
+    roots = {version: make_root(places.headers / version, version) for version in versions}
+    fetched_whole(places, roots, monkeypatch)
     (places.headers / ".current").write_text("3.1.4\n")
     return places
 
@@ -42,7 +49,7 @@ def pip(places: Places, monkeypatch: pytest.MonkeyPatch) -> FakePip:
     fake = FakePip({toys[0].file: GOOD})
     monkeypatch.setattr(wheel.process, "run", fake)
     changed = manifest.shipped().model_copy(update={"wheels": toys})
-    for module in ("obtain", "overview"):
+    for module in ("obtain", "overview", "store"):
         monkeypatch.setattr(f"policygen.tree.{module}.shipped", lambda: changed)
     return fake
 
@@ -81,6 +88,7 @@ def test_list_as_json_is_one_document(trees: Places, capsys: pytest.CaptureFixtu
         "dialect": "specializations",
         "specializations": 440,
         "state": "fetched",
+        "changed": None,
     }
     assert document["used"] == {
         "root": root,
@@ -88,6 +96,7 @@ def test_list_as_json_is_one_document(trees: Places, capsys: pytest.CaptureFixtu
         "dialect": "specializations",
         "found": "--cub",
         "includes": [root],
+        "changed": False,
     }
 
 
@@ -118,7 +127,10 @@ def test_fetch_all_keeps_the_current_tree(
     make_root(places.headers / "3.0.1")
     assert main(["headers", "fetch", "--all", "--json", "-q"]) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    assert err == (
+        "policygen: warning: CUB 3.0.1 is not as its wheel has it: some of its files differ\n"
+        "  policygen headers fetch 3.0.1 --again gets it anew\n"
+    )
     states = [(tree["version"], tree["state"]) for tree in json.loads(out)["trees"]]
     assert states == [("3.0.1", "current"), ("9.8.7", "fetched")]
     assert json.loads(out)["used"]["version"] == "3.0.1"
@@ -200,3 +212,119 @@ def test_path_of_a_version_that_is_not_here_names_the_command(
 def test_path_takes_a_version_or_a_tree(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["headers", "path", "3.0.1", "--cub", "x"]) == 2
     assert capsys.readouterr().err.endswith("Error: give VERSION or --cub, not both\n")
+
+
+def _edit(root: Path) -> None:
+    (root / TUNINGS / "tuning_for.cuh").write_text("// changed\n")
+
+
+def _add(root: Path) -> None:
+    (root / "cuda_runtime.h").write_text("// another one\n")
+
+
+def _remove(root: Path) -> None:
+    (root / TUNINGS / "tuning_for.cuh").unlink()
+    (root / TUNINGS / "tuning_scan.cuh").touch()
+
+
+def _pipe(root: Path) -> None:
+    os.mkfifo(root / "cub/pipe.cuh")
+
+
+HEADER = f"{TUNINGS}/tuning_for.cuh"
+
+
+@pytest.mark.parametrize(
+    ("change", "files"),
+    [
+        (_edit, HEADER),
+        (_add, "cuda_runtime.h"),
+        (_remove, f"{HEADER}, {TUNINGS}/tuning_scan.cuh"),
+        (_pipe, "cub/pipe.cuh"),
+    ],
+)
+def test_list_and_scan_agree_about_a_tree_that_was_changed(
+    trees: Places, capsys: pytest.CaptureFixture[str], change: Callable[[Path], None], files: str
+) -> None:
+    change(trees.headers / "3.0.1")
+    assert main(["headers", "list"]) == 0
+    out, err = capsys.readouterr()
+    assert re.findall(r"^3\..*fetched.*$", out, re.M) == [
+        "3.0.1  nvidia-cuda-cccl==13.0.85       specializations  440              fetched, changed",
+        "3.3.0  —                               specializations  —                fetched",
+    ]
+    assert err == (
+        f"policygen: warning: CUB 3.0.1 is not as its wheel has it: {files}\n"
+        "  policygen headers fetch 3.0.1 --again gets it anew\n"
+    )
+    for cub in ("3.0.1", str(trees.headers / "3.0.1"), str(trees.headers / "3.0.1/cub/device")):
+        assert main(["scan", "--cub", cub, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["cub"]["changed"]
+        assert main(["scan", "--cub", cub]) == 0
+        first = " ".join(capsys.readouterr().out.split("\n\n")[0].split())
+        assert first.endswith("headers/3.0.1 [--cub, changed since it was fetched]")
+    assert main(["scan", "--json"]) == 0
+    assert not json.loads(capsys.readouterr().out)["cub"]["changed"]
+
+
+def test_many_changed_files_are_cut(trees: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(8):
+        (trees.headers / f"3.0.1/cub/{number}.cuh").touch()
+    assert main(["headers", "list", "-q"]) == 0
+    assert capsys.readouterr().err.startswith(
+        "policygen: warning: CUB 3.0.1 is not as its wheel has it: "
+        "cub/0.cuh, cub/1.cuh, cub/2.cuh, cub/3.cuh, cub/4.cuh and 3 more\n"
+    )
+
+
+@pytest.mark.parametrize("text", [None, "", "0  cub/version.cuh\n"])
+def test_a_list_of_files_that_is_not_the_wheels_names_none(
+    trees: Places, capsys: pytest.CaptureFixture[str], text: str | None
+) -> None:
+    """Nor can one that was forged hide a change."""
+    path = listing_file(trees.headers / "3.0.1")
+    path.unlink() if text is None else path.write_text(text)
+    assert main(["headers", "list"]) == 0
+    assert capsys.readouterr().err == ""
+    _edit(trees.headers / "3.0.1")
+    assert main(["headers", "list"]) == 0
+    assert capsys.readouterr().err.startswith(
+        "policygen: warning: CUB 3.0.1 is not as its wheel has it: some of its files differ\n"
+    )
+
+
+def test_a_tree_that_was_changed_stays_until_it_is_wanted_again(
+    places: Places, pip: FakePip, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headers", "fetch", "9.8.7", "-q"]) == 0
+    _edit(places.headers / "9.8.7")
+    capsys.readouterr()
+    root = f"CUB 9.8.7: {places.headers}/9.8.7\n"
+    warning = (
+        f"policygen: warning: CUB 9.8.7 is not as its wheel has it: {HEADER}\n"
+        "  policygen headers fetch 9.8.7 --again gets it anew\n"
+    )
+    assert main(["headers", "fetch", "9.8.7", "-q"]) == 0
+    assert capsys.readouterr() == (root, warning)
+    assert main(["headers", "fetch", "9.8.7", "-q", "--again"]) == 0
+    assert capsys.readouterr() == (root, "")
+    assert len(pip.commands) == 1
+
+
+def test_a_tree_that_cannot_be_read_is_told(
+    trees: Places, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: str) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied", folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert main(["headers", "path", "3.0.1"]) == 2
+    assert capsys.readouterr().err == (
+        f"policygen: error: cannot read {trees.headers}/3.0.1: Permission denied\n"
+        "  make it readable, or name another tree with --cub\n"
+    )
+
+
+def test_a_link_that_leads_back_ends(trees: Places) -> None:
+    (trees.headers / "3.0.1/cub/back").symlink_to("..")
+    assert main(["headers", "list"]) == 0

@@ -17,9 +17,34 @@ def project(tmp_path, monkeypatch):
     """The documentation's example; bindings are read once a process, and the tests share one."""
     made = shutil.copytree(FIXTURES / "own_kernels", tmp_path / "own")
     monkeypatch.chdir(made)
+    monkeypatch.setenv("POLICYGEN_CONFIG", "policygen.toml")
     load.bindings.cache_clear()
     yield made
     load.bindings.cache_clear()
+
+
+def test_what_a_strangers_checkout_says_of_itself_is_not_believed(project, monkeypatch, capsys):
+    """Its bindings are C++ that would be compiled, its rules decide, its folders pass for CUB's."""
+    monkeypatch.delenv("POLICYGEN_CONFIG")
+    monkeypatch.delenv("POLICYGEN_CUB_HEADERS", raising=False)
+    strange = project / "cub_headers/3.0.1/cub"
+    strange.mkdir(parents=True)
+    (project / "cub_headers/manifest.toml").touch()
+    for name, text in (("version.cuh", "#define CUB_VERSION 300001\n"), ("cub.cuh", "")):
+        (strange / name).write_text(text)
+    own = project / "policygen.toml"
+    _, out, _ = run(capsys, "headers", "path", "3.0.1")
+    assert str(project) not in out
+    _, _, err = run(capsys, "scan", "--cub", "include", "-q")
+    assert err.startswith(f"policygen: note: {own} is not read; --config {own} reads it\n")
+    assert "mine.blend" not in {b.name for each in load.bindings() for b in each.benchmarks}
+
+
+def test_settings_that_are_named_are_read(project, monkeypatch, capsys):
+    monkeypatch.delenv("POLICYGEN_CONFIG")
+    status, out, err = run(capsys, "headers", "path", "--config", "policygen.toml")
+    assert (status, out, err) == (0, f"{project}/include\n", "")
+    assert "mine.blend" in {b.name for each in load.bindings() for b in each.benchmarks}
 
 
 @pytest.mark.nvcc

@@ -12,10 +12,8 @@ pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
 
 @pytest.fixture(autouse=True)
-def machine(monkeypatch, tmp_path, tmp_path_factory):
+def machine(monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path_factory.getbasetemp() / "probe-cache"))
-    monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
 
 

@@ -4,9 +4,9 @@ import sqlite3
 
 import pytest
 
-from fixtures.databases.every import benchmark_database
+from fixtures.databases.every import GPUS, benchmark_database
 from tests.browser import faults, opened, overflow
-from tests.cli.tuned import LABEL, THREE, run
+from tests.cli.tuned import LABEL, THREE, run, tuned
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -42,6 +42,40 @@ def test_no_line_of_it_becomes_code(capsys, tree, tmp_path):
     (row,) = [row for row in diff.splitlines() if "#define" in row]
     assert row.startswith("+  // ")
     assert "(H200 #define int long \\, CUDA 13.0.88, CCCL v3.0.1, " in row
+
+
+EVIL = f"{LABEL}.a\n#define private public\ninline int evil(){{return 1;}}\n//_1"
+SQUARED = LABEL.replace("tpb_512", "tpb_2048")
+
+
+@pytest.mark.parametrize("prove", [True, False])
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        (EVIL, "rows whose variant is no label such as ipt_19.tpb_512 are left out: 'trp_1.ipt_10"),
+        (SQUARED, "reject cub.bench.partition.three_way T=I32 OffsetT=I32: "),
+        (f"{LABEL}.a_1", "reject cub.bench.partition.three_way T=I32 OffsetT=I32: "),
+        (LABEL.replace("ipt_10", "ipt_-19"), "reject cub.bench.partition.three_way T=I32 OffsetT"),
+    ],
+    ids=["code", "threads", "parameter", "items"],
+)
+def test_no_label_of_it_becomes_code(capsys, tree, tmp_path, label, told, prove):
+    path = tmp_path / "run.db"
+    benchmark_database(path, THREE, "3.0.1", GPUS["sm90"], {("I32", "I32"): LABEL})
+    with sqlite3.connect(path) as data:
+        (table,) = [
+            name
+            for (name,) in data.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if name.startswith(THREE)
+        ]
+        data.execute(f'UPDATE "{table}" SET variant = ? WHERE variant = ?', (label, LABEL))
+    data.close()
+    before = tuned(tree).read_bytes()
+    given = ["--cub", tree, "--db", path, "--arch", "sm90"]
+    status, out, err = run(capsys, "apply", *given, *([] if prove else ["--no-prove"]))
+    assert status == 0, err
+    assert tuned(tree).read_bytes() == before
+    assert told in (out + err).replace("\n  ", " ")
 
 
 def test_nothing_of_it_becomes_part_of_the_page(capsys, tree, hostile, tmp_path):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from policygen.edit import files, journal
 
 KILLED = 99
-OPERATIONS = ("write", "fsync", "rename", "unlink", "fsync_folder")
+OPERATIONS = ("write", "fsync", "exchange", "link", "rename", "unlink", "fsync_folder")
 
 
 def killed_at(number, action, torn=False):

@@ -91,8 +91,8 @@ def test_who_may_not_give_files_away_keeps_them(tree, monkeypatch):
     assert tree.now == tree.new
 
 
-def test_a_link_stays_and_its_target_is_replaced(tree, tmp_path):
-    elsewhere = tmp_path / "elsewhere/tuning_0.cuh"
+def test_a_link_inside_of_the_tree_stays_and_its_target_is_replaced(tree):
+    elsewhere = tree.root / "elsewhere/tuning_0.cuh"
     elsewhere.parent.mkdir()
     tree.paths[0].rename(elsewhere)
     tree.paths[0].symlink_to(elsewhere)
@@ -103,6 +103,33 @@ def test_a_link_stays_and_its_target_is_replaced(tree, tmp_path):
     assert tree.paths[0].is_symlink()
     assert elsewhere.read_bytes() == tree.old[0]
     assert list(elsewhere.parent.iterdir()) == [elsewhere]
+
+
+def test_nothing_is_written_or_shown_through_a_link_that_leaves_the_tree(tree, tmp_path):
+    """Also not when the link appears between an apply and its undo, which would show the edit."""
+    secret = tmp_path / "elsewhere/secret"
+    secret.parent.mkdir()
+    secret.write_bytes(tree.old[0])
+    path = tree.paths[0]
+    path.unlink()
+    path.symlink_to(secret)
+    message = (
+        f"{path} is not followed: a link leads out of the tree {tree.root}\n"
+        "  Put the file itself there, or name the tree that it belongs to."
+    )
+    assert refused(tree) == message
+    assert secret.read_bytes() == tree.old[0]
+    path.unlink()
+    path.write_bytes(tree.old[0])
+    tree.apply()
+    path.unlink()
+    path.symlink_to(secret)
+    secret.write_bytes(b"token")
+    with pytest.raises(InputError) as raised:
+        undo(tree.store, None, 1, WHEN)
+    assert str(raised.value) == message
+    assert secret.read_bytes() == b"token"
+    assert list(secret.parent.iterdir()) == [secret]
 
 
 def test_a_tree_may_be_named_through_a_link(tree, tmp_path):
@@ -121,12 +148,66 @@ def facts(tree):
     return [(change.path, change.before, change.after) for change in tree.changes]
 
 
-def test_one_of_several_hard_links_parts_from_the_others(tree, tmp_path):
+def test_one_of_several_hard_links_is_refused_by_name(tree, tmp_path):
     other = tmp_path / "other"
     os.link(tree.paths[0], other)
+    assert refused(tree) == (
+        f"{tree.paths[0]} is one file with 2 names (hard links), and would part from the others\n"
+        "  Give the tree a file of its own: copy it, and move the copy into its place."
+    )
+    untouched(tree)
+    other.unlink()
     tree.apply()
-    assert other.read_bytes() == tree.old[0]
+    os.link(tree.paths[0], other)
+    with pytest.raises(InputError, match="is one file with 2 names"):
+        undo(tree.store, None, 1, WHEN)
     assert tree.now == tree.new
+
+
+def test_extended_attributes_survive(tree):
+    os.setxattr(tree.paths[0], "user.origin", b"by hand\0")
+    os.setxattr(tree.paths[1], "user.empty", b"")
+    tree.apply()
+    assert os.getxattr(tree.paths[0], "user.origin") == b"by hand\0"
+    assert os.listxattr(tree.paths[1]) == ["user.empty"]
+    assert os.listxattr(tree.paths[2]) == []
+    os.setxattr(tree.paths[2], "user.later", b"1")
+    undo(tree.store, None, 1, WHEN)
+    assert tree.now == tree.old
+    kept = [{n: os.getxattr(path, n) for n in os.listxattr(path)} for path in tree.paths]
+    assert kept == [{"user.origin": b"by hand\0"}, {"user.empty": b""}, {"user.later": b"1"}]
+
+
+def test_an_extended_attribute_that_cannot_be_kept_is_named(tree, monkeypatch):
+    os.setxattr(tree.paths[2], "user.origin", b"1")
+
+    def refuse(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+    assert refused(tree) == (
+        f"cannot write {tree.paths[2]}: Operation not permitted: its successor cannot have its"
+        f" extended attribute user.origin\n  {READ_ONLY}"
+    )
+    untouched(tree)
+
+
+def test_a_disk_without_extended_attributes_has_none(tree, monkeypatch):
+    def refuse(_):
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr(os, "listxattr", refuse)
+    tree.apply()
+    assert tree.now == tree.new
+
+
+def test_attributes_that_cannot_be_read_are_a_failure(tree, monkeypatch):
+    def refuse(_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "listxattr", refuse)
+    assert refused(tree).startswith(f"cannot read {tree.root}")
+    untouched(tree)
 
 
 def test_a_file_that_needs_nothing_is_not_written(tree):
@@ -208,7 +289,8 @@ def test_a_read_only_file_is_refused(tree, monkeypatch):
         ("write", 3, errno.ENOSPC, SPACE),
         ("fsync", 2, errno.EDQUOT, SPACE),
         ("rename", 1, errno.EPERM, READ_ONLY),
-        ("rename", 3, errno.EIO, None),
+        ("exchange", 1, errno.EPERM, READ_ONLY),
+        ("exchange", 3, errno.EIO, None),
         ("fsync_folder", 1, errno.EIO, None),
     ],
 )
@@ -226,7 +308,7 @@ def test_a_failure_of_the_disk_leaves_all_old(tree, monkeypatch, operation, numb
 
 
 def test_an_interruption_puts_all_back(tree, monkeypatch):
-    fail_at(monkeypatch, "rename", 2, KeyboardInterrupt())
+    fail_at(monkeypatch, "exchange", 2, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         tree.apply()
     untouched(tree)
@@ -234,7 +316,7 @@ def test_an_interruption_puts_all_back(tree, monkeypatch):
 
 
 def test_what_cannot_be_put_back_is_ended_by_the_next_command(tree, monkeypatch):
-    fail_at(monkeypatch, "rename", -3, PermissionError(errno.EACCES, "Permission denied"))
+    fail_at(monkeypatch, "exchange", -3, PermissionError(errno.EACCES, "Permission denied"))
     first, _, third = sorted(tree.paths)
     assert refused(tree) == (
         f"cannot write {third}: Permission denied\n  {READ_ONLY}\n"
@@ -248,31 +330,110 @@ def test_what_cannot_be_put_back_is_ended_by_the_next_command(tree, monkeypatch)
     assert states(tree) == ["applied"]
 
 
+CHANGED = (
+    "{} was changed while it was being replaced\n"
+    "  All other files are as they were. Run the command again."
+)
+
+
+def edit_before_a_swap(monkeypatch, path, edits, rewrite):
+    """Somebody edits a file after it was looked at: at the last moment before it is taken out."""
+    original = files.exchange
+    left = list(edits)
+
+    def exchange(one, other):
+        if other == path and left:
+            rewrite(path, left.pop(0))
+        original(one, other)
+
+    monkeypatch.setattr(files, "exchange", exchange)
+
+
+def in_place(path, data):
+    path.write_bytes(data)
+
+
+def by_another_file(path, data):
+    """As most editors save."""
+    new = path.with_name("saved")
+    new.write_bytes(data)
+    new.replace(path)
+
+
+@pytest.mark.parametrize("rewrite", [in_place, by_another_file])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_an_edit_between_the_look_and_the_swap_stays(tree, monkeypatch, number, rewrite):
+    path = sorted(tree.paths)[number]
+    edit_before_a_swap(monkeypatch, path, [b"edited"], rewrite)
+    assert refused(tree) == CHANGED.format(path)
+    assert path.read_bytes() == b"edited"
+    path.write_bytes(tree.old[tree.paths.index(path)])
+    untouched(tree)
+    assert states(tree) == ["failed"]
+
+
+def test_of_two_edits_while_a_file_is_swapped_the_newest_stays_and_both_are_named(
+    tree, monkeypatch
+):
+    path = sorted(tree.paths)[1]
+    edit_before_a_swap(monkeypatch, path, [b"first", b"second"], in_place)
+    kept = path.with_name(f"{path.name}.kept-1")
+    assert refused(tree) == (
+        f"{path} was changed while it was being replaced; what else was written meanwhile is"
+        f" kept: {kept}\n  All other files are as they were. Run the command again."
+    )
+    assert (path.read_bytes(), kept.read_bytes()) == (b"second", b"first")
+    kept.unlink()
+    path.write_bytes(tree.old[tree.paths.index(path)])
+    untouched(tree)
+
+
+def test_an_edit_of_a_file_that_was_open_all_the_time_stays(tree, monkeypatch):
+    path = sorted(tree.paths)[0]
+    sync = files.fsync_folder
+    with path.open("r+b") as opened:
+
+        def fsync_folder(folder):
+            opened.seek(0)
+            opened.write(b"edited")
+            opened.flush()
+            sync(folder)
+
+        monkeypatch.setattr(files, "fsync_folder", fsync_folder)
+        exchange = files.exchange
+
+        def exchanged(one, other):
+            exchange(one, other)
+            if other == sorted(tree.paths)[2]:
+                opened.write(b"edited")
+                opened.flush()
+
+        monkeypatch.setattr(files, "exchange", exchanged)
+        assert refused(tree) == CHANGED.format(path)
+    assert path.read_bytes().startswith(b"edited")
+
+
 def test_an_edit_while_files_are_replaced_stays(tree, monkeypatch):
     edited = sorted(tree.paths)[2]
-    original = files.rename
+    original = files.exchange
 
-    def rename(source, to):
+    def exchange(source, to):
         original(source, to)
         if to == sorted(tree.paths)[0]:
             edited.write_bytes(b"edited")
 
-    monkeypatch.setattr(files, "rename", rename)
-    assert refused(tree) == (
-        f"{edited} was changed while it was being replaced\n"
-        "  All other files are as they were. Run the command again."
-    )
+    monkeypatch.setattr(files, "exchange", exchange)
+    assert refused(tree) == CHANGED.format(edited)
     assert edited.read_bytes() == b"edited"
     edited.write_bytes(tree.old[tree.paths.index(edited)])
     untouched(tree)
 
 
-@pytest.mark.parametrize("failing", ["committing", "done"])
-def test_a_store_that_fails_half_way_leaves_all_old(tree, monkeypatch, failing):
+def test_a_store_that_cannot_take_the_beginning_leaves_all_old(tree, monkeypatch):
     mark = journal.Journal.mark
 
     def fail(self, write, state):
-        if state in {failing, "failed"}:
+        if state in {"committing", "failed"}:
             raise InputError("database or disk is full")
         mark(self, write, state)
 
@@ -282,6 +443,42 @@ def test_a_store_that_fails_half_way_leaves_all_old(tree, monkeypatch, failing):
     monkeypatch.undo()
     assert tree.apply() == 2
     assert states(tree) == ["failed", "applied"]
+
+
+@pytest.mark.parametrize(("times", "state"), [(1, "applied"), (2, "committing")])
+def test_a_store_that_cannot_take_the_end_is_no_failure_of_the_write(
+    tree, monkeypatch, times, state
+):
+    mark = journal.Journal.mark
+    failures = []
+
+    def fail(self, write, state):
+        if state == "done" and len(failures) < times:
+            failures.append(state)
+            raise InputError("disk I/O error")
+        mark(self, write, state)
+
+    monkeypatch.setattr(journal.Journal, "mark", fail)
+    assert tree.apply() == 1
+    assert tree.now == tree.new
+    assert tree.others() == []
+    assert states(tree) == [state]
+    (undone,) = undo(tree.store, None, 1, WHEN)
+    assert undone.applied.id == 1
+    untouched(tree)
+
+
+@pytest.mark.parametrize("number", [4, 5, 6])
+def test_what_cannot_be_tidied_is_no_failure_and_is_ended_by_the_next_command(
+    tree, monkeypatch, number
+):
+    fail_at(monkeypatch, "unlink", number, OSError(errno.EIO, "Input/output error"))
+    assert tree.apply() == 1
+    assert tree.now == tree.new
+    assert states(tree) == ["committing"]
+    monkeypatch.undo()
+    undo(tree.store, None, 1, WHEN)
+    untouched(tree)
 
 
 def test_what_another_store_left_half_done_is_refused(tree, tmp_path):

@@ -12,9 +12,10 @@ from policygen.errors import InputError
 from tests.edit.killing import killed_at
 from tests.edit.trees import WHEN, Tree
 
-# Of an apply of three files: begin 2, three times write and fsync, mark 2, rename 3, sync, mark.
+# Of an apply of three files: begin 2, for each unlink, write, fsync and rename, mark 2, exchange 3,
+# sync 2, for each unlink 2, sync 2, mark 2.
 PREPARED = 7
-FIRST_RENAME = 11
+FIRST_EXCHANGE = 17
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def tree(tmp_path):
 
 
 def renamed(tree, count):
-    assert killed_at(FIRST_RENAME + count, tree.apply)
+    assert killed_at(FIRST_EXCHANGE + count, tree.apply)
     by_path = dict(zip(tree.paths, tree.changes, strict=True))
     for n, path in enumerate(tree.order):
         change = by_path[path]
@@ -88,9 +89,10 @@ def test_a_file_that_is_gone_counts_as_edited(tree):
 @pytest.mark.parametrize("lost", [False, True])
 def test_what_was_staged_serves_where_it_is_whole(tree, lost, monkeypatch):
     renamed(tree, 1)
-    (second, _) = tree.others()
+    (_, second, _) = tree.others()
+    assert second.name.startswith(f".{tree.order[1].name}.")
     if lost:
-        second.write_bytes(b"half")
+        second.unlink()
     written = []
     original = files.write
 
@@ -101,20 +103,21 @@ def test_what_was_staged_serves_where_it_is_whole(tree, lost, monkeypatch):
     monkeypatch.setattr(files, "write", write)
     (one,) = recover(tree.store, tree.root)
     assert one.outcome == "finished"
-    assert written == ([second] if lost else [])
+    half = second.with_name(second.name.replace(".policygen", ".half.policygen"))
+    assert written == ([half] if lost else [])
     assert tree.now == tree.new
 
 
 def test_what_cannot_be_finished_is_put_back(tree, monkeypatch):
     renamed(tree, 1)
-    original = files.rename
+    original = files.exchange
 
-    def rename(source, target):
+    def exchange(source, target):
         if target == tree.order[2]:
             raise PermissionError(13, "Permission denied")
         original(source, target)
 
-    monkeypatch.setattr(files, "rename", rename)
+    monkeypatch.setattr(files, "exchange", exchange)
     (one,) = recover(tree.store, tree.root)
     assert one.outcome == "put back"
     assert tree.now == tree.old
@@ -125,10 +128,10 @@ def test_what_cannot_be_finished_is_put_back(tree, monkeypatch):
 def test_what_can_be_neither_waits_for_the_next_time(tree, monkeypatch):
     renamed(tree, 1)
 
-    def rename(source, target):
+    def exchange(source, target):
         raise OSError(30, os.strerror(30))
 
-    monkeypatch.setattr(files, "rename", rename)
+    monkeypatch.setattr(files, "exchange", exchange)
     with pytest.raises(InputError, match="Read-only file system"):
         recover(tree.store, tree.root)
     assert states(tree) == ["committing"]

@@ -11,6 +11,7 @@ from policygen.proof.sass.cubin import read_cubin
 from tests.emit.made import FILE, again, every_result, make, opened, proved, working
 from tests.planning.wanted import GPUS, benchmark, points, scored
 from tests.probing import root
+from tests.tiers import sampled, slow
 from tests.toolchain import nvcc
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
@@ -96,7 +97,7 @@ def tuned_threads(one):
     }
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=sampled(VERSIONS, "3.6.0"))
 def made(request):
     return make(request.param, results(request.param), VERSIONS[request.param])
 
@@ -118,6 +119,7 @@ def test_every_public_policy_has_a_selector_and_both_languages_say_the_same(made
     assert max(map(len, f"{made.text}{other.text}".splitlines())) <= 120
 
 
+@slow
 def test_calls_with_the_selectors_launch_what_they_say(made, tmp_path):
     found = kernels(tmp_path / "unit", made, "".join(examples(made.text)))
     for one in made.tuned:

@@ -5,6 +5,7 @@ from policygen.emit.aggregates import find_aggregates, leaves, read_aggregate
 from policygen.emit.overlay import overlay, qualified
 from policygen.emit.selectors import all_served, rules, served
 from policygen.errors import InputError
+from policygen.model.labels import parse_label
 from policygen.model.policies import Whole
 from tests.emit.made import structs
 from tests.planning.wanted import benchmark
@@ -31,7 +32,7 @@ def values(name, label, version=VERSION, **sizes):
     selects = read_aggregate(structs(version), one.selects)
     base = Whole({path: SELECTED.get(of, "::cub::X") for path, of in leaves(selects)}, {}, sizes)
     fields = read_aggregate(structs(version), one.selector.policy)
-    return overlay(one, fields, base, one.benchmark, label)
+    return overlay(one, fields, base, one.benchmark, parse_label(label))
 
 
 def changed(name, label, **more):
@@ -104,6 +105,32 @@ def test_products_sums_and_biases():
 def test_what_a_variant_cannot_mean_is_refused():
     with pytest.raises(InputError, match="alg = 4 has no meaning"):
         values("transform.fib", "bif_0.alg_4.tpb_256.unrl_3.pref_2.vsp2_2")
+
+
+@pytest.mark.parametrize(
+    ("label", "sizes", "told"),
+    [
+        (
+            "ipt_20.tpb_1056.ipv_1",
+            {"AccumT": 4},
+            "multi_tile.threads_per_block = 1056 cannot be\n  A block has 1 to 1024 threads.",
+        ),
+        (
+            "ipt_-19.tpb_256.ipv_1",
+            {"AccumT": 4},
+            "ipt = -19 has no meaning\n  It counts items.",
+        ),
+        (
+            "ipt_20.tpb_256.ipv_1",
+            {"AccumT": 1 << 20},
+            "multi_tile.threads_per_block = 0 cannot be\n  A block has 1 to 1024 threads.",
+        ),
+    ],
+)
+def test_a_count_that_no_kernel_can_have_is_refused(label, sizes, told):
+    with pytest.raises(InputError) as caught:
+        values("reduce.sum", label, **sizes)
+    assert str(caught.value) == told
 
 
 def test_a_field_that_the_policy_lacks_is_refused(monkeypatch):

@@ -11,7 +11,7 @@ from policygen.model.plan import Options
 from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.source.header import read_header
-from tests.planning.wanted import GPUS, benchmark, no_common_variant, scored
+from tests.planning.wanted import GPUS, benchmark, made, no_common_variant, scored
 
 VERSION = "3.0.1"
 CUB = Cub(root="/made/up", version=VERSION, dialect="specializations", found="--cub")
@@ -259,7 +259,7 @@ def plan(oracle, wanted, **options):
     """The plan for results by workload."""
     gpu = GPUS[options.get("arch", "sm100")]
     results = [want(point, variant, gpu=gpu) for point, variant in wanted.items()]
-    return planner(oracle, **options).plan(results)
+    return made(planner(oracle, **options), results)
 
 
 def told(made):

@@ -16,9 +16,10 @@ from policygen.results.top import rank
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import root
-from tests.results.real import REAL, needs_real
+from tests.results.measured import MEASURED
+from tests.tiers import slow
 
-pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, slow]
 
 # What policies of 3.6.0 alone have: run-length encoding and scan select one of several algorithms
 # there, and are written only where it is the one that 3.2.0 has.
@@ -188,10 +189,9 @@ def test_results_for_every_workload_come_to_the_same_values_in_both_dialects(arc
 LAX = Rules(least_score=1.0, worst_allowed=0.8)
 
 
-@needs_real
 def test_measured_results_come_to_the_same_values_in_both_dialects():
     """What an H200 showed for CCCL 3.0.3; of the scans those of bytes, as with `-a T=I8`."""
-    paths = sorted(REAL.glob("A_*/cccl_meta_bench.db"))
+    paths = sorted(MEASURED.glob("A_*/cccl_meta_bench.db"))
     found = [
         one
         for one in rank(paths, rules=LAX, top=LAX.candidates + 1).workloads

@@ -1,7 +1,10 @@
 """What becomes of the workloads of one entry, on a small header and without a compiler."""
 
+from dataclasses import replace
+
 import pytest
 
+from policygen.model.bench import ParameterRange
 from policygen.planning.plan import changed_headers
 from policygen.results.together import Together
 from tests.planning.pretend import (
@@ -398,6 +401,50 @@ def test_a_variant_that_the_header_cannot_express_is_rejected():
     made = plan(oracle, {I32: "ipt_20.tpb_256"})
     reason = "ipt_20.tpb_256: the variant has no parameter 'ipv'. It has: ipt, tpb"
     assert told(made) == [("I32 I32", "reject", reason)]
+
+
+@pytest.mark.parametrize("prove", [True, False])
+@pytest.mark.parametrize(
+    ("label", "reason"),
+    [
+        ("ipt_-19.tpb_256.ipv_1", "ipt = -19 is outside of 7:24:1, the range of"),
+        ("ipt_20.tpb_0.ipv_1", "tpb = 0 is outside of 128:1024:32, the range of"),
+        ("ipt_20.tpb_2048.ipv_1", "tpb = 2048 is outside of 128:1024:32, the range of"),
+        ("ipt_20.tpb_256.ipv_1.evil_1", "cub.bench.reduce.sum has no parameter 'evil'"),
+    ],
+)
+def test_values_that_were_never_searched_are_refused_by_rule(label, reason, prove):
+    oracle = sums(types=("I32",))
+    made = plan(oracle, {I32: label}, prove=prove)
+    ((name, decision, told_reason),) = told(made)
+    assert (name, decision) == ("I32 I32", "reject")
+    assert told_reason.startswith(f"{label}: {reason}")
+    assert made.edits == ()
+
+
+def test_a_wider_search_space_is_taken_where_it_is_given():
+    oracle = sums(types=("I32",))
+    wide = ParameterRange(macro="M", label="ipt", start=30, end=40, step=1)
+    made = replace(planner(oracle), spaces={SUM: (wide,)}).plan([want(I32, "ipt_31.tpb_256.ipv_1")])
+    assert decisions(made) == {"I32 I32": "add"}
+    assert " 31;" in text(oracle, made)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "named"),
+    [
+        ("B200\n#define int long\r\\ (8192, 148, eccon)", "B200 #define int long \\"),
+        ("B200\u2028\u202e??/ (8192, 148, eccon)", "B200 ? ?/"),
+    ],
+)
+def test_nothing_of_a_database_ends_the_comment_that_it_is_in(gpu, named):
+    oracle = sums(SUMS + SUM_INT, types=("I32",))
+    found = want(I32, ONE, gpu=gpu).model_copy(update={"cccl": "v3.0.1", "ctk": "13\\\n"})
+    options = {"provenance": "full", "date": "2026-01-02\\", "force": True}
+    made = planner(oracle, **options).plan([found])
+    lines = text(oracle, made).split("\n")
+    (line,) = [line for line in lines if "B200" in line]
+    assert line.lstrip() == (f"// {ONE} {SCORES}  ({named}, CUDA 13\\ , CCCL v3.0.1, 2026-01-02\\)")
 
 
 def test_a_variant_that_one_of_them_cannot_express_names_it_and_leaves_base_a_fallback():

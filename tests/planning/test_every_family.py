@@ -9,6 +9,7 @@ from policygen.results.together import Together
 from policygen.source.header import read_header
 from tests.planning.wanted import Planned, every_benchmark, label, points, scored
 from tests.probing import changed_tree, root
+from tests.tiers import sampled, slow
 
 VERSIONS = ("2.8.2", "3.0.1", "3.1.4", "3.2.0")
 FLOATS = {"F32", "F64"}
@@ -74,7 +75,7 @@ def check(planned: Planned) -> None:
         assert action.reason
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1"))
 def test_every_family_of_sm90_is_updated_and_later_archs_keep_theirs(version):
     planned = Planned(
         root(version), winners(version), together=same_for_all, arch="sm90", force=True
@@ -90,6 +91,7 @@ def test_every_family_of_sm90_is_updated_and_later_archs_keep_theirs(version):
     assert kept["sm100", True] > 60
 
 
+@slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_family_of_sm100_is_written_where_floats_keep_what_they_had(version):
     planned = Planned(
@@ -102,6 +104,7 @@ def test_every_family_of_sm100_is_written_where_floats_keep_what_they_had(versio
     assert all(a.before == a.after for a in floats)
 
 
+@slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_new_architecture_gets_a_family_in_every_header_and_the_next_one_keeps_its_own(version):
     planned = Planned(root(version), winners(version), arch="sm120", force=True, collisions="split")
@@ -117,6 +120,7 @@ def test_a_new_architecture_gets_a_family_in_every_header_and_the_next_one_keeps
     assert {one.arch for one in planned.plan.reached} <= {"sm120"}
 
 
+@slow
 def test_planned_again_nothing_is_left_to_write(tmp_path):
     wanted = winners("3.0.1")
     first = Planned(root("3.0.1"), wanted, together=same_for_all, arch="sm90", force=True)

@@ -11,8 +11,9 @@ from policygen.planning.plan import changed_headers
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import root
+from tests.tiers import slow
 
-pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, slow]
 BENCHMARKS = {"cub.bench.histogram.even", "cub.bench.partition.three_way", "cub.bench.reduce.sum"}
 
 

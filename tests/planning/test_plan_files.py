@@ -21,9 +21,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("damaged")
     tree = writable_tree(folder)
     db = database(folder / "three.db")
-    cache = tmp_path_factory.getbasetemp() / "probe-cache"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POLICYGEN_CACHE", str(cache))
         patch.delenv("CUDA_HOME", raising=False)
         patch.chdir(folder)
         arguments = ["--db", str(db), "--arch", "sm90", "-q", "-o", "good.json"]

@@ -17,14 +17,14 @@ from policygen import tree as trees
 from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
 from policygen.model.facts import Lead, Told
-from policygen.model.labels import label_parts
+from policygen.model.labels import parse_label
 from policygen.model.plan import Options
 from policygen.planning.destination import destination
 from policygen.planning.places import Sources
 from policygen.planning.plan import Planner, changed_headers
 from policygen.results.together import Together
 from policygen.source.scan import read_changed
-from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, points, scored
+from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
 from tests.probing import header, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
@@ -48,19 +48,16 @@ class Recorded(dict):
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    cache_folder = tmp_path_factory.getbasetemp() / "probe-cache"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POLICYGEN_CACHE", str(cache_folder))
-        found = Recorded()
-        for name, benchmarks in SITES.items():
-            tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name], quiet=True)
-            lot = [
-                (of.name, tuple(point.items()))
-                for of in (benchmark(VERSION, short) for short in benchmarks)
-                for point in points(of, VERSION)
-            ]
-            found[name] = tree, {arch: compiler.tell(lot, arch) for arch in ARCHS}
+def recorded():
+    found = Recorded()
+    for name, benchmarks in SITES.items():
+        tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name], quiet=True)
+        lot = [
+            (of.name, tuple(point.items()))
+            for of in (benchmark(VERSION, short) for short in benchmarks)
+            for point in points(of, VERSION)
+        ]
+        found[name] = tree, {arch: compiler.tell(lot, arch) for arch in ARCHS}
     return found
 
 
@@ -181,7 +178,7 @@ class Attempt:
 
     def plan(self, choices):
         planner = Planner(self.sources, self.options, self.oracle, first_for_all, prove=False)
-        return planner.plan(choices)
+        return made(planner, choices)
 
 
 def same_everywhere(data):
@@ -291,7 +288,7 @@ def check_values(attempt, plan, now):
         to = destination(
             of[action.benchmark], attempt.sources.cub, {now.name: now}, plan.options.arch
         )
-        parameters = dict(part for part in label_parts(action.variant) if part)
+        parameters = parse_label(action.variant)
         members = member_values(to.binding, of[action.benchmark], parameters, told.sizes)
         entry = lead(families[action.target.family], told.leads[action.target.family].args)
         assert holds(entry, members), (action, entry)

@@ -14,6 +14,7 @@ from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.test_goldens import GOLDENS, results, shown
 from tests.planning.wanted import Planned, assert_taken_back
 from tests.probing import changed_tree, root
+from tests.tiers import slow
 
 CASES = [("3.6.0", "sm90", "only"), ("3.5.0", "sm100", "later")]
 SHARED = "ipt_18.tpb_256.ipv_1"
@@ -59,6 +60,7 @@ def first_and_last(wanted):
     return [one for group in found.values() for one in (group[0], group[-1])]
 
 
+@slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize(("version", "arch", "reach"), CASES)

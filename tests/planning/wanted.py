@@ -3,6 +3,7 @@
 import random
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from policygen.edit.undo import undo
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Options, Plan
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
+from policygen.planning.again import again, check_decisions, check_same
 from policygen.planning.cases import Case
 from policygen.planning.judge import judge
+from policygen.planning.memory import remembered
 from policygen.planning.places import Sources
 from policygen.planning.plan import Planner, changed_headers
 from policygen.proof.oracle import Compiler
@@ -111,6 +114,18 @@ def assert_taken_back(before: Mapping[str, bytes], after: Mapping[str, bytes]) -
         assert [change.path.read_bytes() for change in changes] == [c.before for c in changes]
 
 
+def made(maker, results):
+    """A plan; what it decided gives it once more, without databases and without looking back."""
+    found = maker.plan(results)
+    kept = Plan.model_validate_json(found.to_json())
+    check_decisions(kept)
+    unasked = replace(maker, together=remembered(kept.joint), prove=False)
+    again_made = again(unasked, kept, kept.results)
+    check_same(kept, again_made)
+    assert again_made.model_copy(update={"joint": kept.joint}) == kept
+    return found
+
+
 class Planned:
     """A plan on a tree, and what is needed to look at what it does."""
 
@@ -133,7 +148,7 @@ class Planned:
         self.planner = Planner(
             Sources(self.tree.cub, headers, self.data), Options(**options), self.compiler, together
         )
-        self.plan: Plan = self.planner.plan(wanted)
+        self.plan: Plan = made(self.planner, wanted)
         self.after = changed_headers(self.plan, self.data)
 
     def asked(self, compiler: Compiler) -> Compiler:

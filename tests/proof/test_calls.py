@@ -9,6 +9,7 @@ import pytest
 
 from policygen.bindings.load import bound
 from policygen.errors import PolicygenError
+from policygen.paths import cache_folder
 from policygen.proof.probe import workloads
 from policygen.proof.sass.build import Tools
 from policygen.proof.sass.calls import Wanted, calls
@@ -16,6 +17,7 @@ from policygen.proof.sass.compiler import Compiler, workers
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.unit import Section, context
 from policygen.tree import open_tree
+from tests.tiers import sampled
 from tests.toolchain import compile_to_ptx
 from tests.trees import tree
 
@@ -87,7 +89,8 @@ def kernels(ptx):
 
 
 @pytest.mark.parametrize(
-    ("version", "dialect"), [("3.0.1", "specializations"), ("3.6.0", "selectors")]
+    ("version", "dialect"),
+    sampled([("3.0.1", "specializations"), ("3.6.0", "selectors")], ("3.6.0", "selectors")),
 )
 def test_the_kernels_of_each_call_carry_the_policy_that_the_binding_names(
     version, dialect, tmp_path
@@ -121,9 +124,13 @@ NEEDS = {"cub.bench.segmented_topk.variable.indexed.cluster": "sm90"}
 ARCHS = ("sm75", "sm80", "sm86", "sm89", "sm90", "sm100", "sm103", "sm110", "sm120", "sm121")
 
 
+SHARES = 6
+
+
+@pytest.mark.parametrize("share", sampled(range(SHARES), 0))
 @pytest.mark.parametrize("version", ["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"])
-def test_every_benchmark_compiles_to_machine_code(version, tmp_path):
-    """One workload of each, the architectures in turns."""
+def test_every_benchmark_compiles_to_machine_code(version, share):
+    """One workload of each, the architectures in turns; the benchmarks in six shares."""
     cub = open_tree(tree(version))
     found = calls(cub, cub.include_folders, Wanted(re.compile(""), {}))
     names = {benchmark.name for a in bound(version) for benchmark in a.benchmarks}
@@ -134,11 +141,12 @@ def test_every_benchmark_compiles_to_machine_code(version, tmp_path):
     wanted = [
         ((point, NEEDS.get(name, ARCHS[i % len(ARCHS)])), called)
         for i, (name, (point, called)) in enumerate(sorted(last.items()))
+        if i % SHARES == share
     ]
     toolchain = find_toolchain()
     tools = Tools.of(toolchain)
     with workers(None) as pool:
-        compiler = Compiler(tools, tmp_path, pool)
+        compiler = Compiler(tools, cache_folder(), pool)
         made = compiler.kernels(wanted, compiler.contents(wanted), listed=False)
     refused = [
         f"{spot}: {one}"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from policygen.cache import keep
-from policygen.proof.deps import LISTS, Folders, Made, files, remembered
+from policygen.proof.deps import LARGEST, LISTS, Folders, Made, files, remembered
 
 NOTHING = Path("/nowhere")
 
@@ -133,6 +133,14 @@ def test_old_lists_go(headers, tmp_path):
         Compiler(tmp_path / "cache", headers / "first", headers / str(number)).tell()
     (kept,) = (tmp_path / "cache" / "reads").iterdir()
     assert len(json.loads(kept.read_bytes().partition(b"\n")[2])) == LISTS
+
+
+def test_a_file_that_no_compiler_reads_makes_the_list_worthless(headers):
+    """`#line 1 "/large"` names it; a header of that size would not be looked at again."""
+    path = headers / "large.cuh"
+    with path.open("wb") as file:
+        file.truncate(LARGEST + 1)
+    assert files(preprocessed(headers / "absent", path), Folders(()), NOTHING) == []
 
 
 @pytest.mark.parametrize("lists", [b"[]", b'[["absent.cuh"]]', b'[["/dev/null"]]'])

@@ -29,11 +29,6 @@ template <int Since, class Policy> struct ChainedPolicy<Since, Policy, Policy>
 """
 
 
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, probe_cache):
-    monkeypatch.setenv("POLICYGEN_CACHE", str(probe_cache))
-
-
 def asked(path, pattern, axes=None, archs=ARCHS, *headers):
     """What to ask of a tree, and the tree."""
     found = read(path, *headers)

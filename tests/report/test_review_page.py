@@ -12,7 +12,8 @@ from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
 from policygen.model.results import Interval, PointRatio, RejectedVariant, ScoredVariant
 from policygen.model.review import Evidence, HeaderDiff, Review, ReviewedEntry
-from policygen.report.review import COMMENT, annotations, render
+from policygen.report.annotations import annotations
+from policygen.report.review import COMMENT, render
 from policygen.report.side_by_side import side_by_side
 from policygen.textdiff import unified
 from tests.browser import faults, opened, overflow
@@ -252,3 +253,50 @@ def test_what_a_return_computes_is_not_inherited():
         assert "by it alone: it computes them from other returns." in plain
         assert "inherits nothing → base" in plain
         assert plain.count("those that it decides keep theirs") == 1
+
+
+ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r"
+FENCE = f"// {ENDS.join('~' * n + '# ended' for n in range(3, 9))} @user https://x.y"
+
+
+def test_no_line_of_a_header_ends_the_fence_of_its_diff():
+    patch = unified(PATH, b"int x;\n", f"int y;\n{FENCE}\n~~~~~~~~~~\n".encode())
+    text = render(review(entry(), diffs=(HeaderDiff(path=PATH, diff=patch),)), "md")
+    _, _, behind = text.partition("~~~~~~~~~~~diff\n")
+    inside, fence, rest = behind.partition("\n~~~~~~~~~~~\n")
+    assert fence
+    assert inside.split("\n")[-1] == "+~~~~~~~~~~"
+    assert "ended" not in rest
+    assert "+// ~~~# ended\\x0b\\x0c\\x1c" in inside
+    assert all(line.replace("\t", "").isprintable() for line in text.split("\n"))
+
+
+def test_no_name_of_a_file_ends_the_summary_of_its_diff():
+    path = f"a/<b>_x_\n\n# gone @user\u2028/{PATH}"
+    text = render(review(entry(), diffs=(HeaderDiff(path=path, diff=DIFF),)), "md")
+    (row,) = [line for line in text.split("\n") if "<summary>" in line]
+    assert row == (
+        f"<details><summary>a/&lt;b&gt;_x_\\x0a\\x0a# gone @&#8203;user\\u2028/{PATH}</summary>"
+    )
+
+
+def test_a_page_shows_what_cannot_be_seen():
+    patch = unified(PATH, b"a\n", "b\u202e\u2028\x1b\n".encode())
+    diffs = (HeaderDiff(path=f"\u202e{PATH}", diff=patch),)
+    text = render(review(entry(), diffs=diffs, remarks=("x\u2066y",)), "html")
+    assert all(line.replace("\t", "").isprintable() for line in text.split("\n"))
+    assert "b\\u202e\\u2028\\x1b" in text
+    assert f"\\u202e{PATH}" in text
+
+
+def test_the_lines_of_a_new_header_stand_on_its_page():
+    (row,) = side_by_side(unified(PATH, b"", b"int x;\n"))
+    assert (row.kind, row.old, row.new) == ("changed", None, (1, "int x;"))
+
+
+def test_no_name_of_a_file_begins_another_annotation():
+    diff = HeaderDiff(path=f"a,b:c\n::x::{PATH}", diff=DIFF)
+    document = review(bad_entry(), diffs=(diff,))
+    rows = annotations(document).removesuffix("\n").split("\n")
+    assert all(row.startswith("::") for row in rows)
+    assert any(row.startswith(f"::error file=a%2Cb%3Ac%0A%3A%3Ax%3A%3A{PATH}") for row in rows)

@@ -4,6 +4,7 @@ It is slow and says what the design says, in the same order.
 """
 
 import math
+import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -13,6 +14,7 @@ from statistics import fmean
 from typing import Any
 
 LEAST, MOST = 0.6, 0.999
+LABEL = re.compile(r"base|[a-z]+_-?\d+(\.[a-z]+_-?\d+)*")
 FIXED = {"gpu", "ctk", "cccl", "cub", "variant", "elapsed", "center", "bw", "samples"}
 
 Workload = tuple[tuple[str, str], ...]
@@ -81,7 +83,7 @@ def _read(
         version = row["cccl"] if "cccl" in columns else row["cub"]
         workload = tuple((axis, row[axis]) for axis in axes if "{ct}" in axis)
         key = (algorithm, workload, row["gpu"], row["ctk"], version)
-        if _usable(row["center"]):
+        if _usable(row["center"]) and LABEL.fullmatch(row["variant"]):
             one = found.setdefault(key, {}).setdefault(bench, Measured(runtime))
             point = tuple(row[axis] for axis in runtime)
             one.centers.setdefault(row["variant"], {})[point] = row["center"]

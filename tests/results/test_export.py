@@ -13,7 +13,7 @@ from policygen.results import export as exporting
 from policygen.results.export import export
 from policygen.results.fpzip_header import count_samples
 from policygen.results.samples import decode
-from tests.results.real import REAL, needs_real
+from tests.results.measured import MEASURED
 
 TABLE = '"cub.bench.radix_sort.keys.base"'
 
@@ -167,9 +167,8 @@ def test_a_blob_that_claims_too_much_is_refused():
                 assert "no fpzip blob" in text or "they claim to be" in text
 
 
-@needs_real
 def test_real_samples_are_counted_as_they_are_decoded(tmp_path):
-    path = REAL / "A_reduce_sum/cccl_meta_bench.db"
+    path = MEASURED / "A_reduce_sum/cccl_meta_bench.db"
     export([path], tmp_path / "a.csv", kind="csv")
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         blobs = connection.execute('SELECT samples FROM "cub.bench.reduce.sum.base"').fetchall()

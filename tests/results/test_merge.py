@@ -13,7 +13,7 @@ from policygen.results.export import export
 from policygen.results.fpzip_header import count_samples
 from policygen.results.merge import merge
 from tests.results.build import Builder, simple
-from tests.results.real import REAL, needs_real
+from tests.results.measured import MEASURED
 
 NAME = "cub.bench.radix_sort.keys.base"
 TABLE = f'"{NAME}"'
@@ -303,9 +303,8 @@ def test_a_source_of_something_else_is_told(tmp_path, pair):
         merge([tmp_path / "d.db"], tmp_path / "m.db")
 
 
-@needs_real
 def test_real_databases_merge_and_read_back_row_by_row(tmp_path):
-    paths = sorted(REAL.glob("*/cccl_meta_bench.db"))
+    paths = sorted(MEASURED.glob("*/cccl_meta_bench.db"))
     before = [state(path) for path in paths]
     merge(paths, tmp_path / "m.db")
     assert [state(path) for path in paths] == before

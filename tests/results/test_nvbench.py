@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import random
 import shutil
 import sqlite3
@@ -12,7 +13,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.results.database import open_database
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
 from policygen.results.samples import decode
-from tests.results.real import REAL, needs_real
+from tests.results.measured import MEASURED
 
 GPU = {
     "id": 0,
@@ -327,10 +328,35 @@ def test_labels_must_be_distinct(pair, tmp_path):
         to_database(pair[0], [("ipt_7", pair[1]), ("ipt_7", pair[1])], tmp_path / "out.db")
 
 
-@needs_real
+@pytest.mark.parametrize("label", ["my variant", "ipt_7\n#define x", "ipt_7.ipt_8", ""])
+def test_a_run_that_is_called_by_no_label_is_refused(pair, tmp_path, label):
+    with pytest.raises(InputError) as failure:
+        to_database(pair[0], [(label, pair[1])], tmp_path / "out.db")
+    shown = label.replace("\n", "\\x0a")
+    assert str(failure.value) == (
+        f"{pair[1].path}: '{shown}' is no variant label\n"
+        "  Name its folder by the label, such as ipt_19.tpb_512."
+    )
+
+
+@pytest.mark.parametrize("count", [400, 4_000, 400_000])
+def test_a_number_without_end_is_told(tmp_path, count):
+    odd = state("16") | {"summaries": [summary("nv/cold/time/gpu/mean", value="MARK")]}
+    path = write(tmp_path, document(states=[odd]))
+    path.write_text(path.read_text().replace('"MARK"', "9" * count))
+    with pytest.raises(InputError, match=r"mean is no number: an integer without end|no JSON: "):
+        read_nvbench(path)
+
+
+def test_a_pipe_beside_a_run_names_no_variant(tmp_path):
+    path = write(tmp_path / "ipt_7", document())
+    os.mkfifo(path.with_name("cmd.txt"))
+    assert guess_label(path) == "ipt_7"
+
+
 @pytest.mark.parametrize("key_type", ["I32", "F32"])
 def test_real_runs_give_the_rows_that_cccls_search_stored(tmp_path, key_type):
-    folder = REAL / "A_reduce_sum/nvbench"
+    folder = MEASURED / "A_reduce_sum/nvbench"
     base, variant = (
         folder / f"cub.bench.reduce.sum-T={key_type}_OffsetT=I32-{kind}/result.json"
         for kind in ("base", "variant")
@@ -345,7 +371,7 @@ def test_real_runs_give_the_rows_that_cccls_search_stored(tmp_path, key_type):
         " ORDER BY variant, 8"
     )
     found = []
-    for path in (tmp_path / "out.db", REAL / "A_reduce_sum/cccl_meta_bench.db"):
+    for path in (tmp_path / "out.db", MEASURED / "A_reduce_sum/cccl_meta_bench.db"):
         uri = f"{path.as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             found.append(connection.execute(query, (key_type, label)).fetchall())

@@ -4,9 +4,10 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
+from policygen.model.labels import parse_label
 from policygen.results.coverage import cover
 from policygen.results.info import algorithm_of, describe
-from policygen.results.labels import distance, fits, parse_label
+from policygen.results.labels import distance, fits
 from policygen.results.load import expand
 from policygen.results.top import rank
 from policygen.results.weights import importance

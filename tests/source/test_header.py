@@ -210,7 +210,8 @@ def test_an_entry_in_a_form_that_cannot_be_read_is_refused(text):
 
 
 def test_an_entry_that_a_macro_makes_is_refused():
-    with pytest.raises(SourceError, match="4:37: a macro declares a tuning"):
+    message = "5:1: ENTRY is a macro of line 4: cannot read what it expands to"
+    with pytest.raises(SourceError, match=message):
         read("#define ENTRY(T) template <> struct sm90_tuning<T, 1> { };\nENTRY(int)")
 
 
@@ -501,8 +502,9 @@ def test_bytes_of_another_encoding_are_fine_in_comments():
         ),
         (
             b"#define T template\nT <class A> struct sm90_tuning;\n",
-            "x.cuh:2:20: sm90_tuning: cannot read this declaration\n"
-            "  T <class A> struct sm90_tuning;\n                     ^^^^^^^^^^^",
+            "x.cuh:2:1: T is a macro of line 1: cannot read what it expands to\n"
+            "  T <class A> struct sm90_tuning;\n  ^\n"
+            "  Write it out: policygen reads what stands in the header.",
         ),
     ],
 )

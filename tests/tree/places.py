@@ -1,11 +1,13 @@
 """A machine that has no CUB: what a search test starts from."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from policygen.tree import search
+from policygen.tree import manifest, search, store
+from policygen.tree.whole import digest_of, listing, listing_file
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,27 @@ def empty_machine(base: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     monkeypatch.setattr(search, "site_folders", lambda: (site,))
     monkeypatch.setattr(search, "TOOLKITS", (toolkit,))
     return Places(base, work, headers, cache, site, toolkit)
+
+
+def fetched_whole(
+    places: Places, versions: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trees become those of the wheels of these versions, as if they had been fetched."""
+    files = {}
+    for version, root in versions.items():
+        found = {
+            path.relative_to(root).as_posix(): sha256(path.read_bytes()).hexdigest()
+            for path in root.rglob("*")
+            if path.is_file()
+        }
+        files[version] = listing(found)
+        listing_file(root).write_text(files[version])
+    known = manifest.shipped()
+    wheels = tuple(
+        wheel.model_copy(update={"files": digest_of(files[wheel.cub])})
+        if wheel.cub in files
+        else wheel
+        for wheel in known.wheels
+    )
+    changed = known.model_copy(update={"wheels": wheels})
+    monkeypatch.setattr(store, "shipped", lambda: changed)

@@ -1,24 +1,64 @@
 import errno
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from policygen.config import Settings, find_config, load_toml
+from policygen.config import Settings, choose, configured, load_toml, passed_by
 from policygen.errors import InputError, PolicygenError
 
 
-def test_the_nearest_file_counts(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def _unnamed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("POLICYGEN_CONFIG", raising=False)
+    choose(None)
+    yield
+    choose(None)
+
+
+def test_a_file_that_only_lies_there_is_passed_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "policygen.toml").write_text('cub = "far"\n')
     (tmp_path / "a/policygen.toml").write_text('cub = "near"\r\n')
-    config = find_config(tmp_path / "a/b")
+    monkeypatch.chdir(tmp_path / "a/b")
+    assert configured() is None
+    assert passed_by(tmp_path / "a/b") == tmp_path / "a/policygen.toml"
+
+
+def test_the_file_that_is_named_counts_before_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one.toml", "two.toml"):
+        (tmp_path / name).write_text(f'cub = "{name}"\r\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POLICYGEN_CONFIG", "one.toml")
+    config = configured()
     assert config is not None
-    assert (config.path, config.settings.cub) == (tmp_path / "a/policygen.toml", "near")
+    assert (config.path, config.settings.cub) == (tmp_path / "one.toml", "one.toml")
+    choose("two.toml")
+    config = configured()
+    assert config is not None
+    assert config.settings.cub == "two.toml"
+    (tmp_path / "policygen.toml").touch()
+    assert passed_by(tmp_path) is None
+    choose(None)
+    config = configured()
+    assert config is not None
+    assert config.settings.cub == "one.toml"
+
+
+def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    choose(str(tmp_path / "none.toml"))
+    with pytest.raises(InputError, match=r"cannot read .*none\.toml: No such file"):
+        configured()
 
 
 def test_no_file_is_no_configuration(tmp_path: Path) -> None:
-    assert find_config(tmp_path) is None
+    assert configured() is None
+    assert passed_by(tmp_path) is None
 
 
 def test_a_folder_that_may_not_be_entered_is_passed_by(
@@ -29,7 +69,7 @@ def test_a_folder_that_may_not_be_entered_is_passed_by(
 
     (tmp_path / "policygen.toml").touch()
     monkeypatch.setattr(Path, "is_file", forbid)
-    assert find_config(tmp_path) is None
+    assert passed_by(tmp_path) is None
 
 
 @pytest.mark.parametrize(

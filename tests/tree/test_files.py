@@ -34,9 +34,18 @@ def test_a_forbidden_path_is_an_error_and_for_a_search_a_no(
     def forbid(self: Path) -> NoReturn:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    for name in ("stat", "read_bytes", "iterdir"):
+    def forbid_open(path: str, *_: object, **__: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name in ("stat", "iterdir"):
         monkeypatch.setattr(Path, name, forbid)
-    for look, action in ((is_file, "read"), (is_folder, "read"), (read, "read"), (listing, "list")):
+    monkeypatch.setattr(os, "open", forbid_open)
+
+    def look_inside(path: Path) -> bytes:
+        return read(path, path.parent)
+
+    looks = ((is_file, "read"), (is_folder, "read"), (look_inside, "read"), (listing, "list"))
+    for look, action in looks:
         with pytest.raises(InputError) as raised:
             look(tmp_path)
         assert str(raised.value) == (

@@ -105,10 +105,11 @@ def test_a_version_stands_for_a_fetched_tree(places: Places) -> None:
     assert (cub.root, cub.found) == (str(places.headers / "3.0.1"), "--cub")
 
 
-def test_a_folder_goes_before_a_version_of_its_name(places: Places) -> None:
+def test_a_folder_that_is_called_as_a_version_passes_for_none(places: Places) -> None:
     make_root(places.headers / "3.0.1")
     make_root(places.work / "3.0.1", "3.1.4")
-    assert find("3.0.1", places.work).version == "3.1.4"
+    assert find("3.0.1", places.work).version == "3.0.1"
+    assert find("./3.0.1", places.work).version == "3.1.4"
 
 
 def test_a_version_that_is_not_fetched_names_the_command_that_does(places: Places) -> None:

@@ -47,7 +47,11 @@ def test_two_fetches_at_once_do_not_disturb_each_other(places: Places, pip: Fake
     with ThreadPoolExecutor(8) as pool:
         trees = list(pool.map(lambda _: fetch("9.8.7", places.headers, ignore), range(16)))
     assert len(set(trees)) == 1
-    assert sorted(path.name for path in places.headers.iterdir()) == [".current", "9.8.7"]
+    assert sorted(path.name for path in places.headers.iterdir()) == [
+        ".9.8.7.sha256",
+        ".current",
+        "9.8.7",
+    ]
 
 
 def test_what_stands_in_a_trees_place_is_not_deleted(places: Places, pip: FakePip) -> None:

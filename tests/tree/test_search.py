@@ -1,9 +1,11 @@
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from policygen import config
 from policygen.errors import InputError
 from policygen.tree import find, find_any
 from policygen.tree.search import site_folders
@@ -13,12 +15,26 @@ from tests.tree.toys import make_checkout, make_root
 ORDER = ["policygen.toml", "checkout", "cub_headers", "wheel", "toolkit"]
 
 
+@pytest.fixture(autouse=True)
+def _no_settings() -> Iterator[None]:
+    config.choose(None)
+    yield
+    config.choose(None)
+
+
+def test_a_policygen_toml_that_only_lies_there_names_no_tree(places: Places) -> None:
+    make_root(places.work / "strange")
+    (places.work / "policygen.toml").write_text('cub = "strange"\n')
+    assert find_any(None, places.work) is None
+
+
 def put(places: Places, place: str) -> Path:
     """A tree in one of the places of the search."""
     match place:
         case "policygen.toml":
             root = make_root(places.base / "configured")
             (places.base / "policygen.toml").write_text('cub = "configured"\n')
+            config.choose(str(places.base / "policygen.toml"))
         case "checkout":
             root = make_checkout(places.work) / "cub"
         case "cub_headers":
@@ -71,12 +87,14 @@ def test_settings_may_name_a_fetched_version(places: Places) -> None:
     make_root(places.headers / "3.0.1")
     make_root(places.headers / "3.1.4", "3.1.4")
     (places.work / "policygen.toml").write_text('cub = "3.0.1"\n')
+    config.choose("policygen.toml")
     cub = find(None, places.work)
     assert (cub.version, cub.found) == ("3.0.1", "policygen.toml")
 
 
 def test_settings_without_a_tree_let_the_search_go_on(places: Places) -> None:
     (places.work / "policygen.toml").write_text("# nothing yet\n")
+    config.choose("policygen.toml")
     put(places, "toolkit")
     assert find(None, places.work).found == "toolkit"
 
@@ -84,6 +102,7 @@ def test_settings_without_a_tree_let_the_search_go_on(places: Places) -> None:
 def test_settings_that_name_a_wrong_tree_are_an_error_that_names_the_file(places: Places) -> None:
     path = places.work / "policygen.toml"
     path.write_text('cub = "absent"\n')
+    config.choose(str(path))
     with pytest.raises(InputError) as raised:
         find(None, places.work)
     assert str(raised.value) == (
@@ -126,7 +145,7 @@ def test_a_search_that_finds_nothing_names_every_place_in_order(places: Places) 
     assert str(raised.value) == (
         "no CUB tree found; looked at, in this order:\n"
         "    --cub: not given\n"
-        f"    policygen.toml: names none in {places.work} or above\n"
+        "    policygen.toml: none is named by --config or POLICYGEN_CONFIG, or it names no tree\n"
         f"    checkout: none around {places.work}\n"
         f"    cub_headers: no version in {places.headers}\n"
         f"    wheel: none installed for {sys.executable}\n"

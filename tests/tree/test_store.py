@@ -18,13 +18,15 @@ def test_the_variable_names_the_folder(places: Places, monkeypatch: pytest.Monke
     assert headers_folder(places.work) == places.work / "here"
 
 
-def test_a_checkout_of_policygen_around_the_current_folder_has_the_folder(
+def test_a_folder_around_the_current_one_is_a_strangers_and_has_no_releases(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    package = Path(policygen.__file__).resolve().parent
     monkeypatch.delenv("POLICYGEN_CUB_HEADERS")
+    monkeypatch.setattr(resources, "folder", lambda name: package / name)
     (places.base / "cub_headers").mkdir()
     (places.base / "cub_headers/manifest.toml").touch()
-    assert headers_folder(places.work) == places.base / "cub_headers"
+    assert headers_folder(places.work) == places.cache / "cub_headers"
 
 
 def test_a_source_checkout_has_the_folder_beside_the_package(

@@ -8,6 +8,7 @@ from typing import NoReturn
 import pytest
 
 from policygen.errors import InputError, MissingToolError, ProcessError
+from policygen.process import python
 from policygen.tree.wheel import obtain
 from tests.tree.places import Places
 from tests.tree.toys import GOOD, FakePip, toy_wheel
@@ -30,7 +31,7 @@ def test_pip_is_told_the_tags_so_that_every_machine_gets_the_same_wheel(
     folder = command.pop(command.index("--dest") + 1)
     assert Path(folder).parent == file.parent
     assert command == [
-        *(sys.executable, "-m", "pip", "download", "--quiet"),
+        *python("-m", "pip", "download", "--quiet"),
         *("--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"),
         *("--platform", "any", "--python-version", "3"),
         *("--implementation", "py", "--abi", "none", "--dest", "toy==1.0"),
@@ -90,7 +91,8 @@ def test_a_failing_pip_is_shown_with_its_command_and_its_words(
     with pytest.raises(ProcessError) as raised:
         obtain(toy_wheel(), ignore)
     first, *others = str(raised.value).splitlines()
-    assert first.startswith(f"command failed with status 1: {fake} -m pip download --quiet")
+    command = " ".join(python("-m", "pip", "download", "--quiet"))
+    assert first.startswith(f"command failed with status 1: {command} --no-input ")
     assert others == [
         "  ERROR: no",
         "  network",

@@ -1,5 +1,6 @@
 """Trees and wheels of a few bytes."""
 
+import base64
 import hashlib
 import io
 import zipfile
@@ -7,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from policygen.tree import manifest
+from policygen.tree.whole import digest_of, listing
 
+RECORD = "toy-1.0.dist-info/RECORD"
 TUNINGS = "cub/device/dispatch/tuning"
 SPECIALIZED = "template <class T> struct sm90_tuning {};\n"
 
@@ -36,25 +39,45 @@ def make_checkout(folder: Path, version: str = "3.0.1") -> Path:
     return folder
 
 
+def record(members: dict[str, str]) -> str:
+    """The `RECORD` of a wheel."""
+    rows = ""
+    for name, text in members.items():
+        if name.endswith("/"):
+            continue
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        rows += f"{name},sha256={digest.rstrip('=')},{len(text)}\n"
+    return f"{rows}{RECORD},,\n"
+
+
 def wheel_bytes(members: dict[str, str]) -> bytes:
-    """A zip file."""
+    """A zip file with a `RECORD`."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
-        for name, text in members.items():
+        for name, text in {RECORD: record(members), **members}.items():
             # A fixed date: the same members are the same bytes.
             file.writestr(zipfile.ZipInfo(name), text)
     return buffer.getvalue()
 
 
-GOOD = wheel_bytes(
-    {
-        "inc/cub/version.cuh": version_text("9.8.7"),
-        "inc/cub/": "",
-        f"inc/{TUNINGS}/tuning_for.cuh": SPECIALIZED,
-        "inc/thrust/version.h": "",
-        "toy-1.0.dist-info/METADATA": "",
+MEMBERS = {
+    "inc/cub/version.cuh": version_text("9.8.7"),
+    "inc/cub/": "",
+    f"inc/{TUNINGS}/tuning_for.cuh": SPECIALIZED,
+    "inc/thrust/version.h": "",
+    "toy-1.0.dist-info/METADATA": "",
+}
+GOOD = wheel_bytes(MEMBERS)
+
+
+def files_of(members: dict[str, str]) -> str:
+    """What the manifest says of the files below `inc`."""
+    found = {
+        name.removeprefix("inc/"): hashlib.sha256(text.encode()).hexdigest()
+        for name, text in members.items()
+        if name.startswith("inc/") and not name.endswith("/")
     }
-)
+    return digest_of(listing(found))
 
 
 def toy_wheel(data: bytes = GOOD, version: str = "9.8.7", **changes: Any) -> manifest.Wheel:
@@ -67,6 +90,7 @@ def toy_wheel(data: bytes = GOOD, version: str = "9.8.7", **changes: Any) -> man
         "version": "1.0",
         "file": "toy-1.0-py3-none-any.whl",
         "sha256": hashlib.sha256(data).hexdigest(),
+        "files": files_of(MEMBERS),
         "include": "inc",
         "tags": {"python": "3", "implementation": "py", "abi": "none", "platform": "any"},
     }

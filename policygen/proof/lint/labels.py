@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from policygen.model.bindings import FamilyBinding, MemberRule
-from policygen.model.labels import label_parts
+from policygen.model.labels import parse_label
 from policygen.model.tuning import Label, Member, Value, spell
 from policygen.proof.lint.delays import delay_contradiction
 from policygen.proof.lint.subject import Remark, Subject
@@ -18,7 +18,7 @@ def contradictions(subject: Subject) -> Iterator[Remark]:
     Where an entry has several labels, or several benchmarks fill it, the one that fits best counts.
     """
     found = [
-        list(_compare(subject, binding, parse_label(label)))
+        list(_compare(subject, binding, parse_label(label.variant) or {}))
         for binding in subject.bindings
         for label in _live(subject)
     ]
@@ -31,14 +31,9 @@ def exponents(subject: Subject) -> Iterator[Remark]:
         [r for member, rule in _ruled(subject, binding) if (r := _exponent(member, rule, values))]
         for binding in subject.bindings
         for label in _live(subject)
-        if (values := parse_label(label))
+        if (values := parse_label(label.variant))
     ]
     yield from min(found, key=len, default=[])
-
-
-def parse_label(label: Label) -> dict[str, int]:
-    """`ipt_19.tpb_512` as its parameters."""
-    return dict(part for part in label_parts(label.variant) if part)
 
 
 def _live(subject: Subject) -> list[Label]:

@@ -5,13 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from policygen.errors import InputError
 from policygen.proof.outside.header import Directive, Header
 from policygen.tree.files import read
 
 Matters = Callable[[Header, Directive], bool]
-LIMIT = 8 << 20
-"""Bytes of a file that is a header."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,5 @@ class Folders:
             if name in self.replaced:
                 return Header(name, str(path), self.replaced[name])
             if path.is_file():
-                if path.stat().st_size > LIMIT:
-                    raise InputError(f"{path} is larger than {LIMIT >> 20} MiB: it is no header")
-                return Header(name, str(path), read(path))
+                return Header(name, str(path), read(path, folder))
         return None

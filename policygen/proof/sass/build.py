@@ -1,6 +1,5 @@
 """Translation units to kernels, each compiled once for what it depends on."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -219,9 +218,8 @@ def _file(data: bytes, cache: Path) -> Iterator[Path]:
 
 
 def _compile(command: Sequence[str], source: Path, made: Path, kept: Path) -> None:
-    environment = {**os.environ, "TMPDIR": str(source.parent)}
     try:
-        run([*command, "-o", str(made), str(source)], env=environment, install=REMEDY)
+        run([*command, "-o", str(made), str(source)], folder=source.parent, install=REMEDY)
     except ProcessError as error:
         raise compile_failure(error, source, kept, command) from error
 

@@ -1,9 +1,9 @@
 """Compiles the calls of workloads, side by side and each unit once."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -11,7 +11,7 @@ from typing import TypeVar
 from policygen.errors import PolicygenError
 from policygen.model.sass import Kernel
 from policygen.model.workload import Point, in_words
-from policygen.process import end_all
+from policygen.process import threads
 from policygen.proof.compile import Progress
 from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
 from policygen.proof.sass.calls import Unit
@@ -84,18 +84,9 @@ class Compiler:
         return {key: future.result() for key, future in futures.items()}
 
 
-@contextmanager
-def workers(count: int | None) -> Iterator[Executor]:
-    """Threads that compile: as many as there are cores, and memory; stopped, they leave nothing."""
-    executor = ThreadPoolExecutor(count or max(1, min(os.cpu_count() or 1, _memory() // MEMORY)))
-    try:
-        yield executor
-    except BaseException:
-        executor.shutdown(wait=False, cancel_futures=True)
-        end_all()
-        raise
-    finally:
-        executor.shutdown()
+def workers(count: int | None) -> AbstractContextManager[Executor]:
+    """Threads that compile: as many as there are cores, and memory."""
+    return threads(count or max(1, min(os.cpu_count() or 1, _memory() // MEMORY)))
 
 
 def _memory() -> int:

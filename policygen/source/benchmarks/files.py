@@ -18,18 +18,30 @@ class BenchmarkFile:
 
     path: Path
     name: str
+    root: Path
+    """The folder that it and all that it includes lie in."""
 
 
 def around(folder: Path) -> Path:
     """The checkout that a folder is in: the nearest one above that has benchmarks."""
-    start = Path(os.path.abspath(folder))  # noqa: PTH100  links stay as the user typed them
-    for candidate in (start, *start.parents):
-        if any((candidate / known).is_dir() for known in knowledge().files.folders):
-            return candidate
+    if found := _above(folder):
+        return found
     raise InputError(
-        f"no benchmarks here: no folder above {start.as_posix()} has {_folders()}",
+        f"no benchmarks here: no folder above {folder.absolute().as_posix()} has {_folders()}",
         "name a .cu file, a folder of benchmarks, a CCCL checkout or a cccl_meta_bench.csv",
     )
+
+
+def top(folder: Path) -> Path:
+    """The checkout that a folder is in; a folder of one's own is all there is."""
+    return _above(folder) or folder
+
+
+def _above(folder: Path) -> Path | None:
+    start = Path(os.path.abspath(folder))  # noqa: PTH100  links stay as the user typed them
+    folders = knowledge().files.folders
+    candidates = (start, *start.parents)
+    return next((c for c in candidates if any((c / known).is_dir() for known in folders)), None)
 
 
 def checkout(path: Path) -> Path:
@@ -61,9 +73,10 @@ def _folders() -> str:
 def find(path: Path, errors: list[SourceError]) -> list[BenchmarkFile]:
     """The sources of a file or folder by name; what is wrong goes to `errors`."""
     if not path.is_dir():
-        return [BenchmarkFile(path, _name(path, None))]
-    root = benchmarks_folder(path)
-    found = [BenchmarkFile(file, _name(file, root)) for file in _walk(root, frozenset(), errors)]
+        return [BenchmarkFile(path, _name(path, None), top(path.parent))]
+    root, above = benchmarks_folder(path), top(path)
+    files = _walk(root, frozenset(), errors)
+    found = [BenchmarkFile(file, _name(file, root), above) for file in files]
     if not found and not errors:
         raise InputError(
             f"{path.as_posix()} has no benchmark sources", f"their names end in {SUFFIX}"

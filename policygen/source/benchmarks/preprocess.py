@@ -48,6 +48,8 @@ class Preprocessor:
 
     sources: Sources
     facts: Knowledge
+    root: Path
+    """The folder that all files lie in: an include that leads out of it is refused."""
     macros: dict[str, Macro] = field(default_factory=dict)
     _text: list[str] = field(default_factory=list)
     _mask: list[str] = field(default_factory=list)
@@ -67,7 +69,7 @@ class Preprocessor:
 
     def add(self, path: Path, depth: int = 0) -> None:
         """Takes a file in, and what it includes."""
-        text = self.sources.read(path)
+        text = self.sources.read(path, self.root)
         self._seen.add(path.resolve())
         self.take(text, path.parent, depth)
 

@@ -4,6 +4,7 @@ import re
 
 from policygen.errors import SourceError
 from policygen.model.bench import ParameterRange
+from policygen.model.labels import IDENTIFIER, LIMIT, MOST
 from policygen.source.text import Text, decode
 
 FORM = "the form is: // %RANGE% MACRO label start:end:step"
@@ -12,11 +13,9 @@ FORM = "the form is: // %RANGE% MACRO label start:end:step"
 _LINE = re.compile(rb"//[ ]+%RANGE%[ ]+([^ \n]+)[ ]+([^ \n]+)[ ]+([^\n]*)")
 # CMake passes over what the pattern above does not match; such a line was meant, though.
 _BEGUN = re.compile(rb"//[ ]+%RANGE%(?=[ \r\n]|\Z)[^\n]*")
-_MACRO = re.compile(r"[A-Za-z_]\w*")
-_LABEL = re.compile(r"[A-Za-z_][\w-]*")
+_MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LABEL = re.compile(IDENTIFIER)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
-_INT32 = 1 << 31
-MAX_PARAMETERS = 64
 
 
 def read_ranges(text: Text) -> tuple[tuple[ParameterRange, ...], tuple[SourceError, ...]]:
@@ -50,7 +49,7 @@ def parse_range(text: Text, offset: int, macro: str, label: str, bounds: str) ->
         message = f"{bounds!r} is not three numbers"
         raise text.error(offset, message, width=width, remedy=FORM)
     for part in parts:
-        if not _NUMBER.fullmatch(part) or abs(int(part)) >= _INT32:
+        if not _NUMBER.fullmatch(part) or abs(int(part)) >= LIMIT:
             message = f"{part!r} is not an integer that fits a macro"
             raise text.error(offset, message, width=width, remedy=FORM)
     start, end, step = (int(part) for part in parts)
@@ -64,8 +63,8 @@ def parse_range(text: Text, offset: int, macro: str, label: str, bounds: str) ->
 def check_new(text: Text, offset: int, one: ParameterRange, earlier: list[ParameterRange]) -> None:
     """A label names one parameter, and so does a macro."""
     width = len(one.label)
-    if len(earlier) == MAX_PARAMETERS:
-        raise text.error(offset, f"more than {MAX_PARAMETERS} parameters", width=width)
+    if len(earlier) == MOST:
+        raise text.error(offset, f"more than {MOST} parameters", width=width)
     if any(one.label == other.label for other in earlier):
         raise text.error(offset, f"the label {one.label!r} is used twice", width=width)
     if any(one.macro == other.macro for other in earlier):

@@ -97,7 +97,7 @@ class _Reader:
     def _add_meta(self, path: Path) -> bool:
         """Takes the file if it is a search space; an unreadable one is a problem either way."""
         try:
-            text = read_text(path)
+            text = read_text(path, path.parent)
         except SourceError as error:
             self.errors.append(error)
             return True
@@ -116,9 +116,9 @@ class _Reader:
 
     def read(self, file: BenchmarkFile) -> Benchmark | None:
         """One benchmark; None when its search space is wrong, which is noted."""
-        text = self.sources.read(file.path)
+        text = self.sources.read(file.path, file.root)
         parameters, errors = read_ranges(text)
-        preprocessor = Preprocessor(self.sources, self.facts)
+        preprocessor = Preprocessor(self.sources, self.facts, file.root)
         preprocessor.add(file.path)
         scope = read_scope(preprocessor, self._helper(file.path.parent))
         subbenches = read_registrations(scope)
@@ -142,16 +142,16 @@ class _Reader:
         for above in (whole, *whole.parents)[:LEVELS]:
             for candidate in files.helpers:
                 if (above / candidate).is_file():
-                    return self._own_helper(above / candidate)
+                    return self._own_helper(above / candidate, above)
             if version is None and (above / files.version).is_file():
-                match = _VERSION.search(self.sources.read(above / files.version).data)
+                match = _VERSION.search(self.sources.read(above / files.version, above).data)
                 version = int(match.group(1)) if match else None
         source = self.facts.helper(version).source
-        preprocessor = Preprocessor(self.sources, self.facts)
+        preprocessor = Preprocessor(self.sources, self.facts, Path())
         preprocessor.take(Text("benchmarks.toml", source.encode()), Path())
         return read_scope(preprocessor)
 
-    def _own_helper(self, path: Path) -> Scope:
-        preprocessor = Preprocessor(self.sources, self.facts)
+    def _own_helper(self, path: Path, root: Path) -> Scope:
+        preprocessor = Preprocessor(self.sources, self.facts, root)
         preprocessor.add(path)
         return read_scope(preprocessor)

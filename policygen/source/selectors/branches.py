@@ -1,23 +1,27 @@
 """Guarded returns as entries: what must hold, and which values are returned."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, Member, Value
 from policygen.source.benchmarks.expression import evaluate
 from policygen.source.comments import Comments, Line, comment_lines, read_notes
+from policygen.source.count import check_returns, look
 from policygen.source.entries import Source, member_values
 from policygen.source.members import literal
 from policygen.source.selectors.functions import (
+    NAMED,
     Function,
     Struct,
     arguments,
-    find_functions,
     find_namespaces,
-    find_structs,
+    functions_of,
+    result_of,
+    structs_of,
 )
+from policygen.source.selectors.scopes import Block, find_blocks
 from policygen.source.selectors.statements import (
     Body,
     Clauses,
@@ -30,11 +34,14 @@ from policygen.source.text import Text, squeeze
 
 # "cc >= ::cuda::compute_capability{10, 7}"
 _SINCE = re.compile(r"cc\s*>=?\s*(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
-_NAMED = re.compile(r"_?sm(\d{2,3})(?:_|$)")
 # "if (key_size == 16) // same as previous tuning"
 COMMENTED = re.compile(r"(?:else\s+)?if\s*\((.*?)\)\s*(?:return\b\s*(.*?);)?\s*(//.*)?$")
 OLDEST = "sm50"
 """Of what holds for any compute capability."""
+# "int", "unsigned long", "bool": no policy, whatever decides it
+_SCALAR = re.compile(
+    r"(?:(?:unsigned|signed|long|short|int|char|bool|void|double|float|size_t|::|std|cuda)\s*)+"
+)
 _SELECTS = re.compile(rb"\bcompute_capability\b")
 
 
@@ -57,12 +64,18 @@ class _Branches:
 def read_selectors(source: Source, header: str) -> tuple[Family, ...]:
     """The returns of each function that decides something, by architecture."""
     code = source.text.code
-    structs = find_structs(code)
-    functions = list(find_functions(code, structs))
+    blocks = list(find_blocks(code))
+    structs = structs_of(code, blocks)
+    functions = list(functions_of(code, blocks, structs))
+    bodies = [block.body for block in blocks if block.kind == "function"]
+    check_returns(source.text, look(source.text.data), bodies)
+    _check_results(source.text, blocks, functions)
     namespaces = find_namespaces(code)
     known = _Branches(source, structs, {f.name: f for f in functions})
     families: list[Family] = []
     for function in functions:
+        if function.helps:
+            continue
         try:
             body = read_body(code, function.body)
         except UnreadableError as error:
@@ -72,6 +85,8 @@ def read_selectors(source: Source, header: str) -> tuple[Family, ...]:
         entries = list(_entries(known, function, body))
         if not any(entry.args for _, entry in entries):
             continue  # it decides nothing
+        if (unread := structs[function.returns].unread) is not None:
+            raise source.text.error(unread, f"{function.returns}: cannot read this field")
         at = function.span.start
         space = "::".join(name for span, name in namespaces if span.start <= at < span.end)
         families += [
@@ -88,6 +103,28 @@ def read_selectors(source: Source, header: str) -> tuple[Family, ...]:
     return tuple(families)
 
 
+def _check_results(
+    text: Text,
+    blocks: Sequence[Block],
+    functions: Sequence[Function],
+) -> None:
+    """Raises at a function that asks for the architecture, and returns what is not known here."""
+    read = {function.body for function in functions}
+    for block in blocks:
+        if block.kind != "function" or block.body in read or block.parameters is None:
+            continue
+        result = result_of(text.code, block)
+        asks = _SELECTS.search(text.code, *block.parameters) or NAMED.search(block.name)
+        if asks and not _SCALAR.fullmatch(result):
+            named = f"{result}, which is no struct of this header"
+            returned = named if result else "what it deduces"
+            raise text.error(
+                block.start,
+                f"{block.name}: cannot read the policies of a function that returns {returned}",
+                remedy="Expected: constexpr auto NAME(…) -> TYPE { … }",
+            )
+
+
 def _entries(known: _Branches, function: Function, body: Body) -> Iterator[tuple[str, Entry]]:
     found = [
         (arch_of(function, one.conditions), _entry(known, function, one)) for one in body.returns
@@ -102,7 +139,7 @@ def arch_of(function: Function, conditions: tuple[str, ...]) -> str:
     since = [match for text in facts if (match := _SINCE.match(text))]
     if since:
         return f"sm{since[-1][1]}{since[-1][2]}"
-    named = _NAMED.search(function.name)
+    named = NAMED.search(function.name)
     return f"sm{named[1]}" if named else OLDEST
 
 

@@ -1,27 +1,38 @@
 """The functions of a header that return policies, and the structs that they return."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from policygen.model.base import Span
-from policygen.source.brackets import closing_brace, closing_bracket, split_list, trim
+from policygen.source.brackets import closing_brace, flattened, split_list, trim
+from policygen.source.selectors.scopes import Block, find_blocks
 from policygen.source.text import squeeze
 
-# "struct policy_selector", "struct HistogramPolicy"; not "struct x : base", which is no aggregate
-_STRUCT = re.compile(rb"\bstruct\s+(\w+)\s*\{")
-# "constexpr auto get_sm90_tuning(…) const noexcept -> small_key_tuning_values {"
-_FUNCTION = re.compile(rb"\bconstexpr\s+auto\s+(operator\s*\(\s*\)|\w+)\s*\(")
-_RETURNS = re.compile(rb"\s*(?:const\b\s*)?(?:noexcept\b\s*)?->\s*([^{};]+?)\s*\{")
 _OPTIONAL = re.compile(r"(?:::)?(?:\w+::)*optional<\s*([\w:]+)\s*>")
 # "int threads_per_block = 7;", "LookbackDelayPolicy delay;", "unsigned int delay;"
 _FIELD = re.compile(
-    rb"(?!static\b|using\b|friend\b|return\b|typedef\b)((?:unsigned\s+)?[\w:]+)(?:\s+const)?\s+(\w+)"
-    rb"\s*(?:=[^;]*|\{[^;]*\})?\Z"
+    rb"((?:unsigned\s+)?[\w:]+)(?:\s+const)?\s+(\w+)\s*(?:\[\[[^\]]*\]\]\s*)?(?:=[^;]*|\{[^;]*\})?\Z"
+)
+# "int (x)": another way to write a field
+_IN_PARENTHESES = re.compile(rb"[\w:]+\s*\(\s*\w+\s*\)\s*(?:=|\{|\Z)")
+_NO_FIELD = re.compile(
+    rb"(?:static|using|friend|return|typedef|static_assert|template|enum|struct|class|union)\b|\Z"
+)
+# "public:", "[[maybe_unused]]", "alignas(8)" before a field
+_BEFORE = re.compile(
+    rb"(?:(?:(?:public|protected|private)\s*:(?!:)|\[\[[^\]]*\]\]|alignas\s*\([^()]*\)|mutable\b)\s*)+"
 )
 _NAMESPACE = re.compile(rb"\bnamespace\s+([\w:]+)\s*\{")
 _PARAMETER = re.compile(rb"(\w+)\s*(?:=.*)?\Z", re.DOTALL)
 _STATEMENT = re.compile(rb"[;{}]")
+# "using policy = MergePolicy;", "typedef MergePolicy policy;"
+_ALIAS = re.compile(
+    rb"\busing\s+(\w+)\s*=\s*((?:::)?(?:\w+::)*\w+)\s*;|\btypedef\s+((?:::)?(?:\w+::)*\w+)\s+(\w+)\s*;"
+)
+NAMED = re.compile(r"_?sm(\d{2,3})(?:_|$)")
+_DEDUCED = {b"auto", b"decltype( )", b"decltype()", b""}
+_RETURNED = re.compile(rb"\breturn\s+(?:::)?(?:\w+::)*(\w+)\s*[{(]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,8 @@ class Struct:
     """Its members in order: what an aggregate's values are called."""
     types: tuple[str, ...] = ()
     """Their types, as they are written."""
+    unread: int | None = None
+    """Where something stands that may be a field, and is not understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,8 @@ class Function:
     parameters: tuple[str, ...]
     span: Span
     body: Span
+    helps: bool = False
+    """It makes a part of what another one returns: its own returns are no entries."""
 
     @property
     def label(self) -> str:
@@ -60,37 +75,57 @@ class Function:
 
 def find_structs(code: bytes) -> dict[str, Struct]:
     """All structs without bases, by name."""
-    found = {}
-    for match in _STRUCT.finditer(code):
-        close = closing_brace(code, match.end() - 1)
-        if close is None:
+    return structs_of(code, list(find_blocks(code)))
+
+
+def structs_of(code: bytes, blocks: Iterable[Block]) -> dict[str, Struct]:
+    """The same, of what braces open."""
+    return {b.name: _struct(code, b) for b in blocks if b.kind == "record" and b.plain}
+
+
+def _struct(code: bytes, block: Block) -> Struct:
+    fields: list[tuple[str, str]] = []
+    unread = None
+    for statement in _statements(code, block.body):
+        text = code[statement.start : statement.end]
+        if _NO_FIELD.match(text):
             continue
-        body = Span(match.end(), close)
-        name = match[1].decode()
-        fields = tuple(_fields(code, body))
-        found[name] = Struct(
-            name,
-            Span(match.start(), close + 1),
-            body,
-            tuple(field for field, _ in fields),
-            tuple(of for _, of in fields),
-        )
-    return found
+        if field := _FIELD.match(text):
+            fields.append((field[2].decode(), squeeze(field[1])))
+        elif b"<" not in text and not _declares_function(text):
+            unread = statement.start if unread is None else unread
+    return Struct(
+        name=block.name,
+        span=Span(block.start, block.body.end + 1),
+        body=block.body,
+        fields=tuple(name for name, _ in fields),
+        types=tuple(of for _, of in fields),
+        unread=unread,
+    )
 
 
-def _fields(code: bytes, body: Span) -> Iterator[tuple[str, str]]:
+def _declares_function(text: bytes) -> bool:
+    """`bool empty() const`; not `int (x)`, nor `int x = f()`."""
+    flat = flattened(text).partition(b"=")[0].partition(b"{")[0]
+    return b"(" in flat and not _IN_PARENTHESES.match(text)
+
+
+def _statements(code: bytes, body: Span) -> Iterator[Span]:
+    """What stands before each `;` of a body, without what has braces of its own."""
     start = at = body.start
     while match := _STATEMENT.search(code, at, body.end):
         at = match.end()
         if match[0] == b";":
-            if field := _FIELD.match(code[start : match.start()].strip()):
-                yield field[2].decode(), squeeze(field[1])
+            statement = trim(code, start, match.start())
+            before = _BEFORE.match(code, *statement)
+            yield Span(before.end(), statement.end) if before else statement
             start = at
         elif match[0] == b"{":
-            before = code[start : match.start()].strip()
+            before_it = code[start : match.start()].strip()
             close = closing_brace(code, match.start())
             at = body.end if close is None else close + 1
-            if not before.endswith(b"="):  # a function, and no `{}` that a member begins with
+            # A function, and no `{}` that a member begins with.
+            if not before_it.endswith(b"=") and code[at : at + 1] != b";":
                 start = at
 
 
@@ -105,33 +140,61 @@ def find_namespaces(code: bytes) -> list[tuple[Span, str]]:
 
 
 def find_functions(code: bytes, structs: Mapping[str, Struct]) -> Iterator[Function]:
-    """The functions whose trailing return type is one of the structs, in order."""
-    for match in _FUNCTION.finditer(code):
-        opened = match.end() - 1
-        closed = closing_bracket(code, opened)
-        returns = _RETURNS.match(code, closed + 1) if closed else None
-        if closed is None or returns is None:
+    """The functions that return one of the structs and have entries, in order."""
+    found = functions_of(code, list(find_blocks(code)), structs)
+    return (function for function in found if not function.helps)
+
+
+def functions_of(
+    code: bytes, blocks: Iterable[Block], structs: Mapping[str, Struct]
+) -> Iterator[Function]:
+    """The same with those that help others, of what braces open."""
+    aliases = {(m[1] or m[4]).decode(): squeeze(m[2] or m[3]) for m in _ALIAS.finditer(code)}
+    parts = {of for struct in structs.values() for of in struct.types}
+    for block in blocks:
+        if block.kind != "function":
             continue
-        spelling = squeeze(returns[1])
-        optional = _OPTIONAL.fullmatch(spelling)
-        name = (optional[1] if optional else spelling).rpartition("::")[2]
-        close = closing_brace(code, returns.end() - 1)
-        if name not in structs or close is None:
+        result = result_of(code, block)
+        optional = _OPTIONAL.fullmatch(result)
+        name = (optional[1] if optional else result).rpartition("::")[2]
+        if name not in structs and name in aliases:
+            name = aliases[name].rpartition("::")[2]
+        if name not in structs:
             continue
-        around = [s for s in structs.values() if s.body.start <= match.start() < s.body.end]
-        scope = max(around, key=lambda s: s.span.start).name if around else ""
+        at = block.start
+        around = [s for s in structs.values() if s.body.start <= at < s.body.end]
+        assert block.parameters is not None, "it is a function"
         parameters = [
-            _PARAMETER.search(code[p.start : p.end]) for p in split_list(code, opened + 1, closed)
+            _PARAMETER.search(code[p.start : p.end]) for p in split_list(code, *block.parameters)
         ]
+        scope = max(around, key=lambda s: s.span.start).name if around else ""
         yield Function(
-            name="operator()" if b"operator" in match[1] else match[1].decode(),
+            name=block.name,
             scope=scope,
             returns=name,
             optional=optional is not None,
             parameters=tuple(p[1].decode() for p in parameters if p),
-            span=Span(match.start(), close + 1),
-            body=Span(returns.end(), close),
+            span=Span(at, block.body.end + 1),
+            body=block.body,
+            helps=not scope and _helps(block, name, parts),
         )
+
+
+def _helps(block: Block, returns: str, parts: Collection[str]) -> bool:
+    """Whether a free function of a deduced type only makes a part of what another one returns.
+
+    `tuned_vectorized_policy` of CUB 3.5 and 3.6 is one: what it returns is no entry.
+    """
+    deduced = block.result in _DEDUCED
+    return deduced and returns in parts and not NAMED.search(block.name)
+
+
+def result_of(code: bytes, block: Block) -> str:
+    """The type that a function returns, as it is written or as its returns say."""
+    if block.result not in _DEDUCED:
+        return squeeze(block.result).rstrip("& ")
+    returned = {m[1] for m in _RETURNED.finditer(code, *block.body)}
+    return returned.pop().decode() if len(returned) == 1 else ""
 
 
 def arguments(code: bytes, value: Span) -> tuple[str, list[Span]] | None:

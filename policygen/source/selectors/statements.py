@@ -12,6 +12,14 @@ from policygen.source.text import squeeze
 # What a statement can begin with; anything else goes to its `;`.
 _WORD = re.compile(rb"\s*(?:(if|switch|for|while|do|else|return|case|default|break)\b|([{;}]))")
 _SPACE = re.compile(rb"\s*")
+# "[[likely]] return …;"
+_ATTRIBUTES = re.compile(rb"(?:\s*\[\[[^\[\]]*\]\])+\s*")
+_RETURN = re.compile(rb"\breturn\b")
+# "const auto make = [&](int items) -> policy {"
+_LAMBDA = re.compile(rb"[=(,]\s*\[[^\[\]]*\][^{};]*\{")
+# "TUNED(256, 7)", "TUNED;": what a macro expands to is not known
+_CALL = re.compile(rb"[A-Z_][A-Z0-9_]*\s*(?:\(|\Z)")
+_CHECKS = re.compile(rb"(?:_CCCL|CUB|THRUST)_\w*ASSERT\w*\b")
 _CONSTEXPR = re.compile(rb"\s*constexpr\b")
 DEEPEST = 60
 """Statements within each other."""
@@ -126,10 +134,12 @@ class _Reader:
 
     def _statement(self, at: int, inside: Clauses, first: int | None) -> int:
         first = at if first is None else first
+        if attributes := _ATTRIBUTES.match(self.code, at):
+            at = attributes.end()
         match = _WORD.match(self.code, at)
         word = (match[1] or match[2]) if match else b""
         if match is None or word in {b"do", b"else"}:
-            return self.end(at) + 1
+            return self.other(at)
         if word == b"{":
             return self.block(at, inside)
         if word == b"if":
@@ -137,13 +147,29 @@ class _Reader:
         if word == b"switch":
             return self.switch(match.end(), inside)
         if word in {b"for", b"while"}:
-            return self.statement(self.parentheses(match.end()).end + 1, inside)
+            return self.statement(self.parentheses(match.end(), loop=True).end + 1, inside)
         end = self.end(at)
         if word == b"return":
             value = trim(self.code, match.end(), end)
+            if _RETURN.search(self.code, *value):
+                raise UnreadableError(at)
             self.found.returns.append(Return(Span(at, end + 1), value, inside, first))
         elif word == b"break":
             self.found.breaks.append(Break(Span(at, end + 1), inside))
+        return end + 1
+
+    def other(self, at: int) -> int:
+        """A statement that decides nothing: a constant, or a function that helps others."""
+        end = self.end(at)
+        hidden = at
+        while found := _RETURN.search(self.code, hidden, end):
+            helper = _LAMBDA.search(self.code, hidden, found.start())
+            close = closing_brace(self.code, helper.end() - 1) if helper else None
+            if close is None or close < found.start():
+                raise UnreadableError(found.start())
+            hidden = close
+        if _CALL.match(self.code, at, end) and not _CHECKS.match(self.code, at):
+            raise UnreadableError(at)
         return end + 1
 
     def block(self, at: int, inside: Clauses) -> int:
@@ -215,13 +241,13 @@ class _Reader:
         if now is not inside:
             now[-1].end = end
 
-    def parentheses(self, at: int) -> Span:
+    def parentheses(self, at: int, *, loop: bool = False) -> Span:
         """What stands between the parentheses at a place."""
         at = self.space(at)
         if self.code[at : at + 1] != b"(":
             raise UnreadableError(at)
         close = closing_bracket(self.code, at)
-        if close is None:
+        if close is None or (not loop and self.code.find(b";", at, close) >= 0):
             raise UnreadableError(at)
         return Span(at + 1, close)
 

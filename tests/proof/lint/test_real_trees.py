@@ -5,7 +5,8 @@ import pytest
 
 from policygen.cli.audit import sources_of
 from policygen.cli.scan import read_scan
-from policygen.proof.lint.labels import contradictions, parse_label
+from policygen.model.labels import parse_label
+from policygen.proof.lint.labels import contradictions
 from policygen.proof.lint.run import lint
 from policygen.proof.lint.subject import subjects
 from tests.trees import tree
@@ -62,7 +63,7 @@ def test_no_changed_number_of_a_labelled_entry_is_overlooked():
     tried = 0
     for subject in subjects(scan):
         live = [label for label in subject.entry.labels if not label.rejected]
-        if not live or {"ipt", "tpb"} - set(parse_label(live[0])):
+        if not live or {"ipt", "tpb"} - set(parse_label(live[0].variant)):
             continue
         before = len(list(contradictions(subject)))
         for index, member in enumerate(subject.entry.members):

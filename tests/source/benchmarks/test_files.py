@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from policygen.errors import InputError
+from policygen.opening import MAX_BYTES
 from policygen.source.benchmarks import read as module
 from policygen.source.benchmarks.files import around, checkout
 from policygen.source.benchmarks.read import read_benchmarks
-from policygen.source.files import MAX_BYTES
 from tests.source.benchmarks.places import CHECKOUT, failures, read, write
 
 
@@ -110,13 +110,31 @@ def test_an_unreadable_folder_or_search_space_is_a_problem(
     assert failures(tmp_path / "bench") == ["bench:1:1: cannot be read: Permission denied"]
 
 
-def test_links_to_a_folder_beside_are_followed(tmp_path: Path) -> None:
+def test_links_inside_of_a_checkout_are_followed(tmp_path: Path) -> None:
     write(tmp_path, "", "other/x.cu")
-    write(tmp_path, "", "bench/one.cu")
-    (tmp_path / "bench/link").symlink_to("../other")
-    document, errors = read_benchmarks([tmp_path / "bench"])
+    write(tmp_path, "", "cub/benchmarks/bench/one.cu")
+    (tmp_path / "cub/benchmarks/bench/link").symlink_to("../../../other")
+    document, errors = read_benchmarks([tmp_path / "cub/benchmarks/bench"])
     assert errors == ()
     assert [one.name for one in document.benchmarks] == ["cub.bench.link.x", "cub.bench.one"]
+
+
+def test_what_leads_out_of_the_folder_is_refused_by_name_without_a_line_of_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "secret").write_text("token\0")
+    write(tmp_path, "", "other/x.cu")
+    write(tmp_path, '#include "../secret"\n', "bench/include.cu")
+    write(tmp_path, '#include "/proc/self/environ"\n', "bench/environ.cu")
+    (tmp_path / "bench/file.cu").symlink_to("../secret")
+    (tmp_path / "bench/folder").symlink_to("../other")
+    remedy = "Put the file itself there, or name the tree that it belongs to."
+    assert failures(tmp_path / "bench") == [
+        f"/proc/self/environ:1:1: it lies outside of the tree bench\n  {remedy}",
+        f"bench/file.cu:1:1: a link leads out of the tree bench\n  {remedy}",
+        f"bench/folder/x.cu:1:1: a link leads out of the tree bench\n  {remedy}",
+        f"secret:1:1: it lies outside of the tree bench\n  {remedy}",
+    ]
 
 
 def test_includes_that_go_round_in_circles_or_too_deep_come_to_an_end(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from policygen.source.benchmarks.ranges import FORM, MAX_PARAMETERS
+from policygen.model.labels import MOST
+from policygen.source.benchmarks.ranges import FORM
 from tests.source.benchmarks.places import failures, read, write
 
 
@@ -45,6 +46,7 @@ def test_range_lines_are_read_as_cmake_reads_them(
         ("// %RANGE% TUNE_X x 0:9999999999:1", f"1:21: '9999999999' is not an integer that fits a macro\n  {{}}\n  {' ' * 20}{'^' * 14}\n  {FORM}"),
         ("// %RANGE% TUNE_X x", f"1:1: incomplete %RANGE%\n  {{}}\n  {'^' * 19}\n  {FORM}"),
         ("// %RANGE% 1X x 8:9:1", f"1:17: '1X' is no macro name\n  {{}}\n  {' ' * 16}^^^^^\n  {FORM}"),
+        ("// %RANGE% TUNE_X x-y 8:9:1", f"1:23: 'x-y' is no label\n  {{}}\n  {' ' * 22}^^^^^\n  {FORM}"),
         ("// %RANGE% TUNE_X x.y 8:9:1", f"1:23: 'x.y' is no label\n  {{}}\n  {' ' * 22}^^^^^\n  {FORM}"),
     ],
 )  # fmt: skip
@@ -67,7 +69,7 @@ def test_a_label_or_macro_of_two_ranges_is_refused_and_all_errors_of_a_file_are_
 
 
 def test_a_search_space_with_too_many_parameters_is_refused(tmp_path: Path) -> None:
-    lines = [f"// %RANGE% TUNE_{i} p{i} 1:2:1\n" for i in range(MAX_PARAMETERS + 1)]
+    lines = [f"// %RANGE% TUNE_{i} p{i} 1:2:1\n" for i in range(MOST + 1)]
     path = write(tmp_path, "".join(lines))
     assert failures(path)[0].startswith("one.cu:65:20: more than 64 parameters")
 

@@ -1,0 +1,94 @@
+"""A plan's edits, made again from what it decided: nothing that a file says is written as it is."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from policygen.bindings.recorded import benchmark_of, version_of
+from policygen.errors import InputError
+from policygen.model.facts import Change
+from policygen.model.labels import parse_label
+from policygen.model.plan import Action, Plan, Reached
+from policygen.model.results import ScoredWorkload
+from policygen.model.workload import in_words
+from policygen.planning.cases import Case
+from policygen.planning.later import NotKeptError, keep_later
+from policygen.planning.plan import NotWritableError, Planner, Settled
+
+REMEDY = "The plan was changed, or is of another policygen; make it again."
+_HOW = {"reason", "databases"}
+"""What an action says of how it came to be: it names files that are not here."""
+
+
+def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
+    """What the decisions of a plan come to in a tree; the compiler is asked what is there."""
+
+    def settle(cases: Sequence[Case]) -> Settled:
+        bounded = {one.point: "" for one in plan.bounded}
+        moved, _ = planner.places.bounded(cases, bounded)
+        held = {**planner.held, **{one.point: one.reason for one in plan.held}}
+        outcome = planner.decided(moved, held)
+        if later := [_change(one) for one in plan.reached if one.kept]:
+            sources, arch = planner.sources, planner.options.arch
+            pins = keep_later(later, sources.cub, sources.headers, arch, planner.oracle)
+            outcome = replace(outcome, writes=[*outcome.writes, *pins])
+        return Settled(outcome, planner.drafted(outcome.writes), plan.reached, held, bounded)
+
+    try:
+        return planner.settled(scored, settle)
+    except (NotWritableError, NotKeptError) as error:
+        raise InputError(f"the plan cannot be made again: {error}", REMEDY) from error
+
+
+def check_decisions(plan: Plan) -> None:
+    """An error where a variant has parameters that its benchmark has not."""
+    known: dict[str, set[str]] = {}
+    for one in plan.results:
+        for version in (one.cccl, plan.cub.version):
+            with suppress(InputError):  # it is rejected for that, and nothing is written
+                names = benchmark_of(one.algorithm, version_of(version)).parameters
+                known.setdefault(one.algorithm, set()).update(names)
+    for benchmark, label in _labels(plan):
+        values = parse_label(label)
+        if values is None or not values.keys() <= known.get(benchmark, values.keys()):
+            raise InputError(
+                f"the plan decides {label!r} for {benchmark}, which is no variant of it", REMEDY
+            )
+
+
+def check_same(plan: Plan, made: Plan) -> None:
+    """An error where a plan says something else than what its decisions come to."""
+    for path in sorted({edit.path for edit in (*plan.edits, *made.edits)}):
+        if _edits(plan, path) != _edits(made, path):
+            raise InputError(f"{path}: the plan's edits are not what its decisions give", REMEDY)
+    for told, own in zip(plan.actions, made.actions, strict=False):
+        if _what(told) != _what(own):
+            name = in_words(told.benchmark, told.workload)
+            raise InputError(f"{name}: the plan says something else than it decides", REMEDY)
+    if (len(plan.actions), plan.files, plan.policies) != (
+        len(made.actions),
+        made.files,
+        made.policies,
+    ):
+        raise InputError("the plan says something else than its decisions give", REMEDY)
+
+
+def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
+    for one in plan.results:
+        yield from ((one.algorithm, variant.variant) for variant in one.variants)
+    for joint in plan.joint:
+        pairs = zip(joint.workloads, joint.variants, strict=False)
+        yield from ((named.benchmark, variant.variant) for named, variant in pairs)
+
+
+def _change(one: Reached) -> Change:
+    """What would change, were it not kept; what it has is asked."""
+    return Change(one.benchmark, tuple(one.workload.items()), one.arch, {}, {})
+
+
+def _edits(plan: Plan, path: str) -> list[object]:
+    return [edit for edit in plan.edits if edit.path == path]
+
+
+def _what(action: Action) -> dict[str, object]:
+    return action.model_dump(exclude=_HOW)

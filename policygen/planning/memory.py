@@ -1,0 +1,74 @@
+"""What was chosen from databases, kept so that a plan can be made again without them."""
+
+from collections.abc import Iterable, Sequence
+
+from policygen.errors import InputError
+from policygen.model.plan import Joint, Named
+from policygen.model.results import ScoredVariant, ScoredWorkload
+from policygen.model.workload import Point
+from policygen.planning.cases import Case
+from policygen.planning.decide import ChooseTogether
+from policygen.results.together import Together
+
+Points = tuple[Point, ...]
+
+
+class Memory:
+    """Chooses variants for several workloads, and remembers which."""
+
+    def __init__(self, choose: ChooseTogether) -> None:
+        self._choose = choose
+        self._told: dict[Points, Together] = {}
+
+    def __call__(self, cases: Sequence[Case]) -> Together:
+        """The same answer to the same question."""
+        points = _points(cases)
+        if points not in self._told:
+            self._told[points] = self._choose(cases)
+        return self._told[points]
+
+    @property
+    def joint(self) -> tuple[Joint, ...]:
+        """What was asked and answered, in that order."""
+        return tuple(
+            Joint(
+                workloads=tuple(Named(benchmark=b, workload=dict(w)) for b, w in points),
+                variants=tuple(map(_scores, told.variants)),
+                reason=told.reason,
+            )
+            for points, told in self._told.items()
+        )
+
+
+def remembered(joint: Iterable[Joint]) -> ChooseTogether:
+    """Answers as was answered before."""
+    known = {tuple(named.point for named in one.workloads): one for one in joint}
+
+    def choose(cases: Sequence[Case]) -> Together:
+        one = known.get(_points(cases))
+        if one is None or len(one.variants) not in {0, len(cases)}:
+            raise InputError("the plan does not say which variant serves all of them")
+        return Together(one.variants, one.reason)
+
+    return choose
+
+
+def chosen_alone(scored: ScoredWorkload) -> ScoredWorkload:
+    """A workload's results with the variant that was chosen, without all others."""
+    choice = scored.choice
+    label = choice.variant if choice else None
+    return scored.model_copy(
+        update={
+            "choice": choice.model_copy(update={"rejected": ()}) if choice else None,
+            "variants": tuple(_scores(v) for v in scored.variants if v.variant == label),
+        }
+    )
+
+
+def _scores(variant: ScoredVariant) -> ScoredVariant:
+    names = ("variant", "score", "min", "mean", "max")
+    return ScoredVariant(**{name: getattr(variant, name) for name in names})
+
+
+def _points(cases: Sequence[Case]) -> Points:
+    return tuple(case.measurement.point for case in cases)
