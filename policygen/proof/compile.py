@@ -107,7 +107,9 @@ def _made(
             raise compile_failure(error, source, folder / f"{key[:32]}.cu", command) from error
         preprocessed = b"".join(path.read_bytes() for path in Path(temporary).glob("*.ii"))
         check_unnamed(preprocessed, source)
-        return Made(told(made_of(made, mark).decode()).encode(), preprocessed, source)
+        # The mark is another one each time; the answer is not.
+        ptx = made_of(made, mark).decode().replace(mark, "policygen_unit")
+        return Made(told(ptx).encode(), preprocessed, source)
 
 
 def compile_failure(

@@ -64,10 +64,7 @@ def _values(document: Review) -> dict[str, Any]:
         ),
         "cards": _cards(document),
         "failures": document.failures,
-        "entries": [
-            {**_entry(one), **({"untouched": UNASKED} if document.unprovable else {})}
-            for one in document.entries
-        ],
+        "entries": [_entry(one, asked=not document.unprovable) for one in document.entries],
         "others": [_differing(one) for one in document.others],
         "actions": [
             {
@@ -198,7 +195,7 @@ def _worse(document: Review) -> tuple[str, list[str]]:
     return head, rows or ["nothing was measured"]
 
 
-def _entry(one: ReviewedEntry) -> dict[str, Any]:
+def _entry(one: ReviewedEntry, *, asked: bool) -> dict[str, Any]:
     before, after = one.before or {}, one.after or {}
     return {
         "change": one.change,
@@ -212,7 +209,7 @@ def _entry(one: ReviewedEntry) -> dict[str, Any]:
             for name in {**before, **after}
         ],
         "takes": _takes(one),
-        "untouched": COMPUTED if one.kind == "branch" and any(one.inherits) else UNTOUCHED,
+        "untouched": _untouched(one) if asked else UNASKED,
         "variant": one.variant,
         "scores": [f"{score:.3f}" for score in one.scores or ()],
         "reached": _reached(one.reached),
@@ -223,6 +220,10 @@ def _entry(one: ReviewedEntry) -> dict[str, Any]:
             *([f"never selected: {one.unreachable.reason}"] if one.unreachable else []),
         ],
     }
+
+
+def _untouched(one: ReviewedEntry) -> str:
+    return COMPUTED if one.kind == "branch" and any(one.inherits) else UNTOUCHED
 
 
 def _takes(one: ReviewedEntry) -> tuple[str, tuple[str, ...]] | None:
