@@ -5,11 +5,15 @@ import json
 import re
 import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import policygen
+from policygen import resources
+from policygen.model.entry_text import Content
 from policygen.untrusted import (
     code,
     comment,
@@ -21,6 +25,7 @@ from policygen.untrusted import (
     visible,
 )
 
+PACKAGE = Path(policygen.__file__).parent
 TEXTS = st.text(st.characters(codec=None), max_size=60)
 """Of all characters, halves of pairs included, as Python has them for bytes that are no UTF-8."""
 NASTY = st.text(
@@ -189,3 +194,31 @@ def test_a_json_document_says_the_same_with_escapes(value):
         told = json_text(plain)
         assert json.loads(told) == value
         assert told.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("name", ["edit", "emit"])
+def test_whatever_a_template_puts_into_a_comment_passes_the_one_function(name):
+    tried = 0
+    for path in sorted((resources.folder("templates") / name).iterdir()):
+        text = re.sub(r"{#.*?#}", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for said in re.findall(r"(?<!:)//.*", text):
+            for value in re.findall(r"{{(.*?)}}", said):
+                assert value.endswith("| comment ") or value == ' " " if line ', (path.name, said)
+                tried += 1
+    assert tried
+
+
+def test_whatever_is_written_into_a_comment_elsewhere_is_the_label_of_a_content():
+    said = {
+        (path.name, value)
+        for path in PACKAGE.rglob("*.py")
+        for value in re.findall(r'"[^"\n]*// {(.*?)}', path.read_text(encoding="utf-8"))
+    }
+    assert said == {
+        ("entry_text.py", "content.label"),
+        ("entry_edits.py", "label"),
+        ("additions.py", "new.label"),
+        ("header.py", "label"),  # its width alone; the template writes it
+        ("scan.py", "remark"),  # on a terminal
+    }
+    assert Content("empty", label="a\n#define b\\").label == "a #define b"

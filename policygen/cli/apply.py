@@ -115,7 +115,7 @@ def _read_plan(path: Path) -> "Plan":
 
 
 def _changed(work: Work) -> dict[str, bytes]:
-    from policygen.planning.plan import changed_headers
+    from policygen.planning.files import changed_headers
 
     return changed_headers(work.plan, work.data)
 

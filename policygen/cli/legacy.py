@@ -44,7 +44,7 @@ def _updated(
     """The same results in the families, by the rules of their own entries."""
     from policygen.cli.planning import served
     from policygen.planning import legacy
-    from policygen.planning.plan import changed_headers
+    from policygen.planning.files import changed_headers
 
     own, headers = work.plan, work.compiler.headers
     results, held = legacy.results_for(own, scored, headers)

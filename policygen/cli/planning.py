@@ -171,10 +171,11 @@ def work_again(plan: "Plan", cub: "Cub", *, quiet: bool) -> Work:
     """A plan that was kept: its edits are made again, and must be those that it has."""
     from policygen.cli.legacy import families_again
     from policygen.planning.again import again, check_decisions, check_same
+    from policygen.planning.files import check_tree
     from policygen.planning.legacy import part
     from policygen.planning.memory import remembered
     from policygen.planning.places import Sources
-    from policygen.planning.plan import Planner, check_tree
+    from policygen.planning.plan import Planner
 
     check_decisions(plan)
     names = _headers(plan.results, cub.version)

@@ -14,8 +14,8 @@ from policygen.model.results import ScoredWorkload
 from policygen.model.tuning import TuningHeader, Value, entry_name, spell
 from policygen.model.workload import Point, in_words
 from policygen.planning.destination import site_of
+from policygen.planning.files import planned_file
 from policygen.planning.measured import measurements
-from policygen.planning.plan import planned_file
 from policygen.source.splice import splice
 
 Headers = Mapping[str, TuningHeader]

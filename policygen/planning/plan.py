@@ -1,11 +1,10 @@
 """From results to a plan: decide, write, and ask whether the writing has the effect."""
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.bindings.recorded import benchmark_of
-from policygen.errors import EffectError, InputError, PolicygenError, together
+from policygen.errors import EffectError, InputError
 from policygen.model.arch import arch_number
 from policygen.model.branches import own
 from policygen.model.changes import changes as told_changes
@@ -26,6 +25,7 @@ from policygen.planning.cases import Case, by_entry
 from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
 from policygen.planning.destination import next_arch, site_of
 from policygen.planning.edits import HeaderEdits, by_header, header_edits
+from policygen.planning.files import planned_file
 from policygen.planning.judge import differs
 from policygen.planning.later import NotKeptError, keep_later
 from policygen.planning.measured import Measurement, Refused, Spaces, in_line, measurements
@@ -361,44 +361,9 @@ def _files(sources: Sources, draft: Draft) -> tuple[PlannedFile, ...]:
     )
 
 
-def planned_file(path: str, edits: int, before: bytes, after: bytes) -> PlannedFile:
-    """A header with the digests of what it holds and is to hold."""
-    return PlannedFile(
-        path=path,
-        edits=edits,
-        before=hashlib.sha256(before).hexdigest(),
-        after=hashlib.sha256(after).hexdigest(),
-    )
-
-
 def _edits(draft: Draft) -> tuple[PlannedEdit, ...]:
     return tuple(
         PlannedEdit(path=name, **edit.model_dump())
         for name, found in sorted(draft.edits.items())
         for edit in found.edits
     )
-
-
-def check_tree(plan: Plan, data: Mapping[str, bytes]) -> None:
-    """An error where headers are not those that the plan was made for."""
-    errors: list[PolicygenError] = []
-    for file in plan.files:
-        before = data.get(file.path)
-        if before is None:
-            words = f"the plan changes {file.path}, which none of its results is for"
-            errors.append(InputError(words, "The plan was changed; make it again."))
-        elif hashlib.sha256(before).hexdigest() != file.before:
-            words = f"{file.path} is not what the plan was made for"
-            errors.append(InputError(words, "Make the plan again."))
-    if errors:
-        raise together(errors)
-
-
-def changed_headers(plan: Plan, data: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The headers after a plan that was made for them."""
-    return {
-        file.path: splice(
-            file.path, data[file.path], [edit for edit in plan.edits if edit.path == file.path]
-        )
-        for file in plan.files
-    }

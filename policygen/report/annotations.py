@@ -1,4 +1,4 @@
-"""A review as what GitHub shows beside the lines of a change."""
+"""What a review found, as a workflow's annotations: GitHub shows them beside the lines."""
 
 from policygen.model.review import Review
 from policygen.untrusted import visible

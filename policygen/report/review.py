@@ -1,4 +1,4 @@
-"""A review as JSON, Markdown or a page."""
+"""A review as JSON, Markdown, or a page."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -20,8 +20,8 @@ from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.plan import Plan
 from policygen.planning.again import again, check_decisions, check_same
+from policygen.planning.files import changed_headers, check_tree
 from policygen.planning.memory import remembered
-from policygen.planning.plan import changed_headers, check_tree
 from policygen.source.splice import splice
 from tests.planning.pretend import (
     KEYED,

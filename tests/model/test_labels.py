@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from policygen.model.emit import EmitAction
 from policygen.model.labels import Variant, is_label, parse_label, shortened
+from policygen.model.plan import Action
 
 
 @pytest.mark.parametrize(
@@ -99,3 +101,15 @@ def test_a_document_refuses_what_is_none():
 def test_a_long_text_is_told_by_its_beginning():
     assert shortened("a" * 60) == f"'{'a' * 60}'"
     assert shortened("\x1b" + "a" * 400_000) == f"'\\x1b{'a' * 59}…'"
+
+
+@pytest.mark.parametrize("kind", [Action, EmitAction])
+def test_a_plan_with_another_variant_is_refused(kind):
+    given = {
+        "benchmark": "b", "workload": {}, "decision": "reject", "reason": "", "gpu": "",
+        "ctk": "", "cccl": "", "databases": (),
+    }  # fmt: skip
+    assert kind(**given, variant="ipt_1").variant == "ipt_1"
+    assert kind(**given).variant is None
+    with pytest.raises(ValidationError, match="is no variant label"):
+        kind(**given, variant=HOSTILE)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policygen.model.bench import ParameterRange
-from policygen.planning.plan import changed_headers
+from policygen.planning.files import changed_headers
 from policygen.results.together import Together
 from tests.planning.pretend import (
     KEYED,

@@ -7,7 +7,7 @@ import pytest
 
 from policygen.cli.legacy import effect_of, with_families
 from policygen.cli.planning import Work
-from policygen.planning.plan import changed_headers
+from policygen.planning.files import changed_headers
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import root

@@ -10,9 +10,9 @@ from policygen.model.facts import Lead, Told
 from policygen.model.plan import Options, Plan
 from policygen.planning.decide import Write
 from policygen.planning.destination import destination, next_arch, site_of
+from policygen.planning.files import changed_headers, check_tree
 from policygen.planning.keys import EntryKey, general_key
 from policygen.planning.measured import measurements
-from policygen.planning.plan import changed_headers, check_tree
 from policygen.source.header import read_header
 from tests.planning.pretend import (
     CUB,

@@ -20,8 +20,9 @@ from policygen.model.facts import Lead, Told
 from policygen.model.labels import parse_label
 from policygen.model.plan import Options
 from policygen.planning.destination import destination
+from policygen.planning.files import changed_headers
 from policygen.planning.places import Sources
-from policygen.planning.plan import Planner, changed_headers
+from policygen.planning.plan import Planner
 from policygen.results.together import Together
 from policygen.source.scan import read_changed
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored

@@ -19,10 +19,11 @@ from policygen.model.plan import Options, Plan
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
 from policygen.planning.again import again, check_decisions, check_same
 from policygen.planning.cases import Case
+from policygen.planning.files import changed_headers
 from policygen.planning.judge import judge
 from policygen.planning.memory import remembered
 from policygen.planning.places import Sources
-from policygen.planning.plan import Planner, changed_headers
+from policygen.planning.plan import Planner
 from policygen.proof.oracle import Compiler
 from policygen.proof.probe import workloads
 from policygen.results.together import Together
