@@ -152,7 +152,7 @@ def test_an_edit_since_is_shown_and_nothing_is_written(tree, capsys):
 
 def test_what_was_interrupted_is_ended_first(tree, capsys):
     changes = [Change(p, now, b"last") for p, now in zip(tree.paths, tree.now, strict=True)]
-    assert killed_at(13, lambda: tree.apply(changes, title="last"))
+    assert killed_at(19, lambda: tree.apply(changes, title="last"))
     assert run(capsys, "--check")[0] == 2
     status, out, _ = run(capsys)
     assert status == 0
