@@ -48,8 +48,11 @@ def check_decisions(plan: Plan) -> None:
             with suppress(InputError):  # it is rejected for that, and nothing is written
                 names = benchmark_of(one.algorithm, version_of(version)).parameters
                 known.setdefault(one.algorithm, set()).update(names)
+    rejected = {action.variant for action in plan.actions if action.decision == "reject"}
     for benchmark, label in _labels(plan):
         values = parse_label(label)
+        if values is not None and label in rejected:
+            continue  # for just that, it may be
         if values is None or not values.keys() <= known.get(benchmark, values.keys()):
             raise InputError(
                 f"the plan decides {label!r} for {benchmark}, which is no variant of it", REMEDY

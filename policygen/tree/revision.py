@@ -36,12 +36,12 @@ def open_revision(cub: Cub, revision: str) -> Cub:
 def paths_in_repository(paths: Sequence[Path], root: Path) -> tuple[str, ...]:
     """How git names files; where there is no repository, their paths from the tree's root."""
     try:
-        repository = find_repository(root)
-        top = repository.top if repository else root.resolve()
-        found = [path.resolve().relative_to(top) for path in paths]
+        if repository := find_repository(root):
+            found = [path.resolve().relative_to(repository.top) for path in paths]
+            return tuple(path.as_posix() for path in found)
     except (InputError, ValueError):
-        found = [path.relative_to(root) for path in paths]
-    return tuple(path.as_posix() for path in found)
+        pass
+    return tuple(path.relative_to(root).as_posix() for path in paths)
 
 
 def _unknown(revision: str, root: Path, reason: str | None) -> InputError:

@@ -320,7 +320,8 @@ def test_what_cannot_be_put_back_is_ended_by_the_next_command(tree, monkeypatch)
     first, _, third = sorted(tree.paths)
     assert refused(tree) == (
         f"cannot write {third}: Permission denied\n  {READ_ONLY}\n"
-        f"cannot write {first}: Permission denied\n  Run the command again: it ends what was begun."
+        f"  cannot write {first}: Permission denied\n"
+        "  Run the command again: it ends what was begun."
     )
     assert states(tree) == ["committing"]
     monkeypatch.undo()
