@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import signal
-import sys
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -111,6 +110,4 @@ def limit_process() -> None:
 
 
 if __name__ == "__main__":
-    # The folder of this script is not on the path, nor is the current one.
-    sys.path.append(str(Path(__file__).resolve().parents[2]))
     serve(socket(fileno=0))

@@ -13,15 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket, socketpair
+from tempfile import gettempdir
 
+from policygen.environment import for_child
 from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
-from policygen.source import worker
+from policygen.process import module
 from policygen.source.worker import SECONDS, receive, send, serve
 
 WALL = 15.0
 """Seconds for one header on a busy machine; the limit is the processor time of the other side."""
-PROGRAM = str(Path(worker.__file__).resolve())
 TASKS = Path("/proc/self/task")
 
 
@@ -127,8 +128,9 @@ def _fork(line: socket) -> int:
 def _spawn(line: socket) -> int:
     """The same as a program of its own, where threads forbid a copy."""
     actions = [(os.POSIX_SPAWN_DUP2, line.fileno(), 0)]
-    command = [sys.executable, "-I", PROGRAM]
-    return os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setpgroup=0)
+    told = for_child(Path(gettempdir()))
+    command = module("policygen.source.worker")
+    return os.posix_spawn(sys.executable, command, told, file_actions=actions, setpgroup=0)
 
 
 _idle: list[Worker] = []

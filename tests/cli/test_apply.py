@@ -386,7 +386,10 @@ def deciding(label):
         (lambda d: d.update(results=[]), EDITS),
         (lambda d: d["results"][1]["variants"].clear(), EDITS),
         (deciding(LABEL.replace("ipt_10", "ipt_11")), EDITS),
-        (deciding("ipt_19\n}; int evil();//_1"), VARIANT.format("ipt_19\n}; int evil();//_1")),
+        (
+            deciding("ipt_19\n}; int evil();//_1"),
+            "plan.json is no plan of this policygen: actions.1.variant",
+        ),
         (deciding(f"{LABEL}.evil_1"), VARIANT.format(f"{LABEL}.evil_1")),
     ],
 )  # fmt: skip

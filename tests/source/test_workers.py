@@ -5,7 +5,6 @@ import signal
 import socket
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +16,7 @@ from policygen.source.workers import Request, Worker, read_all
 from tests.source.headers import MINI, wrap
 
 FINE = wrap("template <> struct sm90_tuning<int, 4> { static constexpr int items = 7; };")
+FORKED = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 REMEDY = "\n  No header of CUB is like this."
 
 
@@ -25,6 +25,15 @@ def none_idle():
     workers.close_all()
     yield
     workers.close_all()
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """A worker is a copy of this process, with what a test has changed in it.
+
+    Other tests leave threads behind, with which it would be a program of its own.
+    """
+    monkeypatch.setattr(workers, "_alone", lambda: True)
 
 
 def request(data, name="tuning_x.cuh"):
@@ -94,6 +103,8 @@ HANGS = {
 
 
 @pytest.mark.parametrize("name", HANGS)
+@FORKED
+@pytest.mark.usefixtures("copied")
 def test_what_would_take_minutes_is_refused_in_seconds(name, monkeypatch):
     """With a limit of half a second; that which is shipped is three, for slow machines."""
     monkeypatch.setattr(worker, "SECONDS", 0.5)
@@ -125,6 +136,8 @@ def test_a_directive_opens_no_file(tmp_path, directive):
         assert entries(told(data)) == [{}, {"items": 7}]
 
 
+@FORKED
+@pytest.mark.usefixtures("copied")
 def test_a_worker_that_takes_too_much_of_the_processor_is_ended(monkeypatch):
     monkeypatch.setattr(worker, "SECONDS", 0.2)
     monkeypatch.setattr(workers, "SECONDS", 0.2)
@@ -134,6 +147,8 @@ def test_a_worker_that_takes_too_much_of_the_processor_is_ended(monkeypatch):
     )
 
 
+@FORKED
+@pytest.mark.usefixtures("copied")
 def test_a_worker_that_takes_too_much_memory_is_ended(monkeypatch):
     monkeypatch.setattr(worker, "MEMORY", 300 << 20)
     assert entries(told(FINE)) == [{}, {"items": 7}]
@@ -149,11 +164,15 @@ def test_a_worker_that_takes_too_much_memory_is_ended(monkeypatch):
         (MemoryError, "more than 1024 MiB of memory are needed to read it"),
     ],
 )
+@FORKED
+@pytest.mark.usefixtures("copied")
 def test_what_python_cannot_take_is_refused(monkeypatch, failure, message):
     monkeypatch.setattr("policygen.source.header.read_header", raising(failure()))
     assert told(FINE) == f"tree/tuning_x.cuh:1:1: {message}"
 
 
+@FORKED
+@pytest.mark.usefixtures("copied")
 def test_a_mistake_of_ours_is_none_of_the_header(monkeypatch):
     monkeypatch.setattr("policygen.source.header.read_header", raising(ZeroDivisionError("ours")))
     with pytest.raises(RuntimeError, match=r"tree/tuning_x.cuh: Traceback[\s\S]*ours"):
@@ -291,5 +310,12 @@ def test_the_processes_make_no_files_and_no_core_dumps():
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def test_the_program_is_named_by_its_whole_path():
-    assert Path(workers.PROGRAM).is_absolute()
+def test_a_program_of_its_own_imports_nothing_of_the_current_folder(tmp_path, monkeypatch):
+    canary = tmp_path / "ran"
+    for name in ("pydantic", "policygen", "json"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(canary)!r}, 'w')\nraise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(workers, "_alone", lambda: False)
+    assert entries(told(FINE)) == [{}, {"items": 7}]
+    assert not canary.exists()
