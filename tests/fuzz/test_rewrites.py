@@ -20,7 +20,7 @@ from tests.trees import tree as cub_tree
 pytestmark = pytest.mark.trees
 
 VERSIONS = ("3.0.1", "3.2.0", "3.5.0", "3.6.0")
-EACH = 4
+EACH = 2
 """Places for each rewrite and version; `python -m tests.fuzz.test_rewrites N` tries N."""
 
 

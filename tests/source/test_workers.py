@@ -20,8 +20,13 @@ FORKED = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 REMEDY = "\n  No header of CUB is like this."
 
 
+ALONE = workers._alone
+
+
 @pytest.fixture(autouse=True)
-def none_idle():
+def copies(monkeypatch):
+    """Workers that are copies of this process, with what a test has set in it."""
+    monkeypatch.setattr(workers, "_alone", lambda: True)
     workers.close_all()
     yield
     workers.close_all()
@@ -168,6 +173,8 @@ def test_a_worker_that_takes_too_much_memory_is_ended(monkeypatch):
 @pytest.mark.usefixtures("copied")
 def test_what_python_cannot_take_is_refused(monkeypatch, failure, message):
     monkeypatch.setattr("policygen.source.header.read_header", raising(failure()))
+    answer = worker.answered("tuning_x.cuh", "tree/tuning_x.cuh", FINE, {})
+    assert str(workers._told("tree/tuning_x.cuh", answer)) == f"tree/tuning_x.cuh:1:1: {message}"
     assert told(FINE) == f"tree/tuning_x.cuh:1:1: {message}"
 
 
@@ -175,8 +182,10 @@ def test_what_python_cannot_take_is_refused(monkeypatch, failure, message):
 @pytest.mark.usefixtures("copied")
 def test_a_mistake_of_ours_is_none_of_the_header(monkeypatch):
     monkeypatch.setattr("policygen.source.header.read_header", raising(ZeroDivisionError("ours")))
-    with pytest.raises(RuntimeError, match=r"tree/tuning_x.cuh: Traceback[\s\S]*ours"):
-        told(FINE)
+    answer = worker.answered("tuning_x.cuh", "tree/tuning_x.cuh", FINE, {})
+    for ask in (lambda: workers._told("tree/tuning_x.cuh", answer), lambda: told(FINE)):
+        with pytest.raises(RuntimeError, match=r"tree/tuning_x.cuh: Traceback[\s\S]*ours"):
+            ask()
 
 
 def raising(error):
@@ -191,6 +200,7 @@ def test_a_crash_is_a_refusal_and_the_worker_is_replaced(monkeypatch, how):
     monkeypatch.setattr(workers, "_alone", lambda: how == "fork")
     one = Worker()
     workers._idle.append(one)
+    assert entries(told(FINE)) == [{}, {"items": 7}]
     pid = one._pid
     os.kill(pid, signal.SIGSEGV)
     assert told(FINE) == "tree/tuning_x.cuh:1:1: libclang ends on it with status -11"
@@ -209,7 +219,8 @@ def test_a_worker_that_only_waits_is_too_slow(monkeypatch):
     assert workers._idle == []
 
 
-def test_beside_other_threads_a_worker_is_a_program_of_its_own():
+def test_beside_other_threads_a_worker_is_a_program_of_its_own(monkeypatch):
+    monkeypatch.setattr(workers, "_alone", ALONE)
     done = threading.Event()
     thread = threading.Thread(target=done.wait)
     thread.start()
@@ -223,7 +234,7 @@ def test_beside_other_threads_a_worker_is_a_program_of_its_own():
 
 def test_where_threads_cannot_be_counted_a_worker_is_a_program(monkeypatch, tmp_path):
     monkeypatch.setattr(workers, "TASKS", tmp_path / "none")
-    assert not workers._alone()
+    assert not ALONE()
 
 
 def test_a_worker_runs_nothing_of_the_current_folder(monkeypatch, tmp_path):
