@@ -66,7 +66,8 @@ def folder(tmp_path, monkeypatch):
         nvbench(tmp_path, f"{name}.json", 2.0, f"bin/cub.bench.reduce.sum.{label}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("POLICYGEN_CUB_HEADERS", raising=False)
+    # That of the checkout that policygen runs from.
+    monkeypatch.setenv("POLICYGEN_CUB_HEADERS", str(headers))
     return tmp_path
 
 

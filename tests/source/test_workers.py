@@ -16,7 +16,8 @@ from policygen.source.workers import Request, Worker, read_all
 from tests.source.headers import MINI, wrap
 
 FINE = wrap("template <> struct sm90_tuning<int, 4> { static constexpr int items = 7; };")
-FORKED = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+# Other tests leave threads behind.
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 REMEDY = "\n  No header of CUB is like this."
 
 
@@ -30,15 +31,6 @@ def copies(monkeypatch):
     workers.close_all()
     yield
     workers.close_all()
-
-
-@pytest.fixture
-def copied(monkeypatch):
-    """A worker is a copy of this process, with what a test has changed in it.
-
-    Other tests leave threads behind, with which it would be a program of its own.
-    """
-    monkeypatch.setattr(workers, "_alone", lambda: True)
 
 
 def request(data, name="tuning_x.cuh"):
@@ -108,8 +100,6 @@ HANGS = {
 
 
 @pytest.mark.parametrize("name", HANGS)
-@FORKED
-@pytest.mark.usefixtures("copied")
 def test_what_would_take_minutes_is_refused_in_seconds(name, monkeypatch):
     """With a limit of half a second; that which is shipped is three, for slow machines."""
     monkeypatch.setattr(worker, "SECONDS", 0.5)
@@ -141,8 +131,6 @@ def test_a_directive_opens_no_file(tmp_path, directive):
         assert entries(told(data)) == [{}, {"items": 7}]
 
 
-@FORKED
-@pytest.mark.usefixtures("copied")
 def test_a_worker_that_takes_too_much_of_the_processor_is_ended(monkeypatch):
     monkeypatch.setattr(worker, "SECONDS", 0.2)
     monkeypatch.setattr(workers, "SECONDS", 0.2)
@@ -152,8 +140,6 @@ def test_a_worker_that_takes_too_much_of_the_processor_is_ended(monkeypatch):
     )
 
 
-@FORKED
-@pytest.mark.usefixtures("copied")
 def test_a_worker_that_takes_too_much_memory_is_ended(monkeypatch):
     monkeypatch.setattr(worker, "MEMORY", 300 << 20)
     assert entries(told(FINE)) == [{}, {"items": 7}]
@@ -169,8 +155,6 @@ def test_a_worker_that_takes_too_much_memory_is_ended(monkeypatch):
         (MemoryError, "more than 1024 MiB of memory are needed to read it"),
     ],
 )
-@FORKED
-@pytest.mark.usefixtures("copied")
 def test_what_python_cannot_take_is_refused(monkeypatch, failure, message):
     monkeypatch.setattr("policygen.source.header.read_header", raising(failure()))
     answer = worker.answered("tuning_x.cuh", "tree/tuning_x.cuh", FINE, {})
@@ -178,8 +162,6 @@ def test_what_python_cannot_take_is_refused(monkeypatch, failure, message):
     assert told(FINE) == f"tree/tuning_x.cuh:1:1: {message}"
 
 
-@FORKED
-@pytest.mark.usefixtures("copied")
 def test_a_mistake_of_ours_is_none_of_the_header(monkeypatch):
     monkeypatch.setattr("policygen.source.header.read_header", raising(ZeroDivisionError("ours")))
     answer = worker.answered("tuning_x.cuh", "tree/tuning_x.cuh", FINE, {})
