@@ -6,7 +6,7 @@ It has its own lexer and its own grammar, needs no names to be known, and goes o
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from policygen.model.base import Span
@@ -33,8 +33,9 @@ class Seen:
     returns: tuple[int, ...]
 
 
+@lru_cache(maxsize=1)
 def look(data: bytes) -> Seen:
-    """What tree-sitter finds in a header."""
+    """What tree-sitter finds in a header; both checks ask for the same."""
     from tree_sitter import QueryCursor
 
     parser, question = _parser()
