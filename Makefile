@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores; what one compiles the others find in the store that they share.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=loadfile
 
-.PHONY: demo test test-slow check bench schemas clean
+.PHONY: demo test test-slow check fuzz bench schemas clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -26,6 +26,16 @@ check: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_imports.py
+
+# For hours, with other seeds each time; SEED repeats one. `make test` tries a sample.
+COUNT ?= 500
+SEED ?= $(shell date +%s)
+fuzz: .venv/installed-dev
+	$(BIN)/python -m tests.fuzz.databases --count $(COUNT) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.plans --count $(COUNT) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.kills --count $(COUNT) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.test_rewrites $(COUNT)
+	POLICYGEN_FUZZ=20 $(BIN)/python -m pytest -q tests/fuzz/test_sass_fakes.py tests/source/test_fuzz.py
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.run

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 LEAST, MOST = 0.6, 0.999
-LABEL = re.compile(r"base|[a-z]+_-?\d+(\.[a-z]+_-?\d+)*")
+LABEL = re.compile(r"base|[a-z]\w*_-?\d+(\.[a-z]\w*_-?\d+)*")
 FIXED = {"gpu", "ctk", "cccl", "cub", "variant", "elapsed", "center", "bw", "samples"}
 
 Workload = tuple[tuple[str, str], ...]
