@@ -304,7 +304,7 @@ def test_interrupted_it_leaves_no_process_and_a_usable_cache(tree, tmp_path, end
     assert process.returncode == 130, words
     for pid in pids.read_text().split():
         assert not running(int(pid))
-    kept = [path for path in (tmp_path / "cache" / "sass").iterdir() if path.is_dir()]
+    kept = [path for path in (tmp_path / "cache" / "units").iterdir() if path.is_dir()]
     assert kept == []
     command[-1] = tmp_path / "again"
     environment.pop("CUDA_HOME")
