@@ -23,7 +23,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OTHERS = {
     "make test",
     'nvcc -I "$(policygen headers path)" -c my_kernel.cu',
-    "nvbench-program --jsonbin base.json",
+    "nvbench-program --jsonbin base/result.json",
 }
 DEMO = "make demo"
 # Its commands are steps, which test_guide.py runs one after the other.
@@ -62,8 +62,8 @@ def folder(tmp_path, monkeypatch):
     (headers / ".current").write_text("3.0.1\n")
     changed_tree(tmp_path / "newer", "3.6.0", {}).rename(tmp_path / "cccl")
     demo_database(tmp_path / "demo.db")
-    for name, label in (("base", "base"), ("variant", "variant")):
-        nvbench(tmp_path, f"{name}.json", 2.0, f"bin/cub.bench.reduce.sum.{label}")
+    for name, label in (("base", "base"), ("ipt_19.tpb_512", "variant")):
+        nvbench(tmp_path, f"{name}/result.json", 2.0, f"bin/cub.bench.reduce.sum.{label}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     # That of the checkout that policygen runs from.
