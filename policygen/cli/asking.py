@@ -107,9 +107,7 @@ def compile_progress(*, quiet: bool) -> "Progress | None":
     if quiet:
         return None
     if not sys.stderr.isatty():
-        return lambda done, total, name: click.echo(
-            f"[{done}/{total}] {visible(name)}: done", err=True
-        )
+        return line
 
     def bar(done: int, total: int, name: str) -> None:
         width = 24
