@@ -244,8 +244,13 @@ HEADER = f"{TUNINGS}/tuning_for.cuh"
     ],
 )
 def test_list_and_scan_agree_about_a_tree_that_was_changed(
-    trees: Places, capsys: pytest.CaptureFixture[str], change: Callable[[Path], None], files: str
+    trees: Places,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], None],
+    files: str,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "250")  # no path is folded
     change(trees.headers / "3.0.1")
     assert main(["headers", "list"]) == 0
     out, err = capsys.readouterr()
