@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # As many workers as there are cores; what one compiles the others find in the store that they share.
-PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=loadfile --durations=20 --durations-min=5
 
 .PHONY: demo test test-slow check fuzz bench schemas clean
 

@@ -24,6 +24,7 @@ from tests.source.edited import (
     updated,
 )
 from tests.source.headers import HEAD, wrap
+from tests.tiers import sampled
 from tests.toolchain import compile_to_ptx
 
 OLD = "ipt_7.tpb_64 1.1  0.9  1.0  1.2"
@@ -621,7 +622,7 @@ def insertions(header, data):
 
 
 @pytest.mark.trees
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1"))
 @pytest.mark.parametrize("write", [updates, insertions])
 @pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["LF", "CRLF"])
 def test_every_entry_of_cub_can_be_written_and_is_read_back(version, write, ending):
