@@ -22,6 +22,7 @@ from policygen.environment import for_child, which
 from policygen.errors import InputError, MissingToolError, ProcessError
 
 PIPE = subprocess.PIPE
+ENDLESS = "it did not end"
 GRACE = 3.0
 """Seconds that a program has to end when it is asked to; then it is killed."""
 _BOOT = (
@@ -126,12 +127,15 @@ def run(
     command: Sequence[str],
     *,
     given: str = "",
+    limit: float | None = None,
     install: str,
     remedy: str | None = None,
     **options: Unpack[Options],
 ) -> str:
     """Standard output of a program; its failure shows the command, the status and its words."""
-    out = output(command, given=given.encode(), install=install, remedy=remedy, **options)
+    out = output(
+        command, given=given.encode(), limit=limit, install=install, remedy=remedy, **options
+    )
     return out.decode(errors="replace")
 
 
@@ -157,9 +161,8 @@ def output(
             raise
         if status is None:
             child.end()
-            raise ProcessError(
-                list(command), -signal.SIGTERM, f"it did not end within {limit:g} seconds", remedy
-            )
+            words = f"{ENDLESS} within {limit:g} seconds"
+            raise ProcessError(list(command), -signal.SIGTERM, words, remedy)
         child.kill()
         if status != 0:
             words = _content(err).decode(errors="replace")

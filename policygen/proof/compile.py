@@ -14,7 +14,7 @@ from policygen.cache import digest
 from policygen.errors import PolicygenError, ProcessError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.paths import cache_failure, cache_folder
-from policygen.process import run, threads
+from policygen.process import ENDLESS, run, threads
 from policygen.proof.deps import Made, remembered
 from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
 from policygen.proof.toolchain import REMEDY, Toolchain
@@ -26,6 +26,9 @@ UNITS = "units"
 LINES = 12
 """As much of the compiler's message as is shown."""
 MEMORY = "Is there enough memory?"
+SECONDS = 1200.0
+"""No unit takes minutes, even beside many others; a header can keep a compiler for ever."""
+PIPE = "Does a header include a pipe, or itself, or compute for ever?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ def _made(
         command = [str(toolchain.nvcc), *options, *(f"-I{i}" for i in unit.includes)]
         try:
             outputs = ["--keep", "--keep-dir", temporary, "-o", str(made)]
-            run([*command, *outputs, str(source)], folder=Path(temporary), install=REMEDY)
+            arguments = [*command, *outputs, str(source)]
+            run(arguments, folder=Path(temporary), limit=SECONDS, install=REMEDY)
         except ProcessError as error:
             raise compile_failure(error, source, folder / f"{key[:32]}.cu", command) from error
         preprocessed = b"".join(path.read_bytes() for path in Path(temporary).glob("*.ii"))
@@ -120,7 +124,9 @@ def compile_failure(
     A compiler that was killed says nothing of the unit.
     """
     if error.status < 0:
-        return ProcessError([*command, str(source)], error.status, "it was killed", MEMORY)
+        endless = error.stderr.startswith(ENDLESS)
+        words, remedy = (error.stderr, PIPE) if endless else ("it was killed", MEMORY)
+        return ProcessError([*command, str(source)], error.status, words, remedy)
     shown = shlex.join([*command, "-o", os.devnull, str(source.replace(kept))])
     return RefusedError([shown], error.status, _shortened(error.stderr))
 

@@ -181,6 +181,24 @@ def test_a_header_that_is_missing_is_refused(cache: Path) -> None:
     assert "answer.cuh: No such file or directory" in refused.stderr
 
 
+@pytest.mark.nvcc
+def test_a_header_that_never_begins_is_told_and_nothing_stays(
+    cache: Path, include: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe: the compiler opens it by itself."""
+    (include / "answer.cuh").unlink()
+    os.mkfifo(include / "answer.cuh")
+    monkeypatch.setattr(compiling, "SECONDS", 1.0)
+    (error,) = ask([unit(include)], find_toolchain())
+    assert isinstance(error, ProcessError)
+    assert not isinstance(error, RefusedError)
+    assert str(error).endswith(
+        "main.cu\n  it did not end within 1 seconds\n"
+        "  Does a header include a pipe, or itself, or compute for ever?"
+    )
+    assert list((cache / "units").iterdir()) == []
+
+
 # What a compiler may do.
 
 
@@ -191,8 +209,8 @@ MADE = "// made of policygen_unit"
 def fake(monkeypatch: pytest.MonkeyPatch, behave) -> None:
     """A compiler that writes what one writes, after `behave` was called with its command."""
 
-    def run(command: list[str], *, folder: Path, install: str) -> str:
-        assert install == REMEDY
+    def run(command: list[str], *, folder: Path, limit: float, install: str) -> str:
+        assert (install, limit) == (REMEDY, compiling.SECONDS)
         behave(command)
         source, made = command[-1], command[command.index("-o") + 1]
         assert folder == Path(made).parent

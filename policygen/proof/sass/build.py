@@ -16,7 +16,7 @@ from policygen.model.sass import Kernel
 from policygen.paths import cache_failure
 from policygen.process import run
 from policygen.proof import lexemes
-from policygen.proof.compile import UNITS, compile_failure
+from policygen.proof.compile import SECONDS, UNITS, compile_failure
 from policygen.proof.deps import Made, remembered
 from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
 from policygen.proof.sass import cubin as cubin_reader
@@ -219,7 +219,8 @@ def _file(data: bytes, cache: Path) -> Iterator[Path]:
 
 def _compile(command: Sequence[str], source: Path, made: Path, kept: Path) -> None:
     try:
-        run([*command, "-o", str(made), str(source)], folder=source.parent, install=REMEDY)
+        arguments = [*command, "-o", str(made), str(source)]
+        run(arguments, folder=source.parent, limit=SECONDS, install=REMEDY)
     except ProcessError as error:
         raise compile_failure(error, source, kept, command) from error
 
