@@ -11,6 +11,7 @@ from policygen.cli.main import main
 from policygen.model.coverage import Coverage
 from tests.cli.tuned import LABEL, THREE, database, run
 from tests.probing import changed_tree, header, root
+from tests.tiers import slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -102,6 +103,7 @@ def test_databases_tell_what_they_could_fill(capsys, tmp_path):
     assert "(sm100), and asked is for sm90" in err
 
 
+@slow
 def test_another_version_gains_and_loses(capsys):
     found = document(capsys, "--compare", root("3.2.0"), "-R", "cub.bench.(scan.excl.*sum|reduce)")
     kinds = {(one["before"], one["after"]) for one in found["compared"]["turned"]}
@@ -114,6 +116,7 @@ def test_another_version_gains_and_loses(capsys):
     assert "scan.exclusive.sum T=I32 OffsetT=I64 on sm75 default → tuned" in out
 
 
+@slow
 def test_the_selector_trees_are_covered_too(capsys):
     given = ("--cub", root("3.6.0"), "--arch", "sm100", "-R", "cub.bench.scan.exclusive.sum$")
     status, out, _ = run(capsys, "audit", "coverage", *given, "--json", "-q")

@@ -11,6 +11,7 @@ from policygen.model.review import Review
 from policygen.proof import toolchain
 from tests.cli.tuned import HEADER, LABEL, THREE, committed_tree, database, run, tuned
 from tests.probing import changed_tree, header, replaced, root
+from tests.tiers import slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -188,6 +189,7 @@ def test_machine_code_is_run_or_read(capsys, applied, tmp_path):
     assert review(capsys, "--cub", tree, "--sass", "x", "--run-sass")[0] == 2
 
 
+@slow
 def test_machine_code_of_other_architectures_is_compared(capsys, tmp_path, monkeypatch):
     name = "tuning_adjacent_difference.cuh"
     data = replaced(header("3.0.1", name), ("Nominal8BItemsToItems<ValueT>(7)", "(11)"))
@@ -204,6 +206,7 @@ def test_machine_code_of_other_architectures_is_compared(capsys, tmp_path, monke
     assert "\n### Other values by none of these entries\n" in out
 
 
+@slow
 def test_another_version_is_compared_and_said(capsys):
     found = document(capsys, "--cub", root("3.2.0"), "--base", root("3.0.1"))
     assert any(remark.startswith("before it is CUB 3.0.1") for remark in found["remarks"])

@@ -11,10 +11,11 @@ from policygen.proof.sass.cubin import read_cubin
 from tests.emit.made import FILE, again, every_result, make, opened, proved, working
 from tests.planning.wanted import GPUS, benchmark, points, scored
 from tests.probing import root
-from tests.tiers import sampled, slow
+from tests.tiers import slow
 from tests.toolchain import nvcc
 
-pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+# The fast tier has the headers of `policygen emit` in tests/cli/test_emit.py.
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, slow]
 VERSIONS = {"3.5.0": 17, "3.6.0": 20}
 LOOKAHEAD = re.compile(r"lookahead$|warpspeed$")
 THREADS = "threads_per_block"
@@ -97,7 +98,7 @@ def tuned_threads(one):
     }
 
 
-@pytest.fixture(scope="module", params=sampled(VERSIONS, "3.6.0"))
+@pytest.fixture(scope="module", params=VERSIONS)
 def made(request):
     return make(request.param, results(request.param), VERSIONS[request.param])
 
@@ -119,7 +120,6 @@ def test_every_public_policy_has_a_selector_and_both_languages_say_the_same(made
     assert max(map(len, f"{made.text}{other.text}".splitlines())) <= 120
 
 
-@slow
 def test_calls_with_the_selectors_launch_what_they_say(made, tmp_path):
     found = kernels(tmp_path / "unit", made, "".join(examples(made.text)))
     for one in made.tuned:
