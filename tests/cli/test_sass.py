@@ -257,7 +257,8 @@ def test_what_does_not_compile_is_neither_equal_nor_different(capsys, tree):
         (("--base", "TREE", "--arch", "new"), 2, "new"),
         (("--base", "TREE", "-R", "nothing"), 2, "nothing is bound that matches -R 'nothing'"),
         (("--base", "TREE", "-j", "0"), 2, "Invalid value for '-j'"),
-        (("--base", "TREE"), 0, ""),
+        (("--base", "TREE", "--arch", "sm90"), 0, ""),
+        pytest.param(("--base", "TREE"), 0, "", marks=slow),  # eleven architectures
     ],
 )
 def test_what_cannot_be_asked_is_told(capsys, tree, given, status, message):
