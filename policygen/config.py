@@ -1,10 +1,5 @@
-"""`policygen.toml`, and how every TOML file of ours is read.
+"""What `policygen.toml` says, and how every TOML file of ours is read."""
 
-Bindings are C++ that is compiled, and rules decide what is merged. So nothing is read because it
-lies in the current folder, which may be a stranger's checkout: the file is named, or is none.
-"""
-
-import os
 import re
 import tomllib
 from collections.abc import Sequence
@@ -14,13 +9,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from policygen import settings_file
 from policygen.errors import InputError, SourceError
 from policygen.model.base import Record
 from policygen.model.results import Rules
-
-NAME = "policygen.toml"
-VARIABLE = "POLICYGEN_CONFIG"
-"""The environment's variable that names one's own."""
 
 # Invalid value (at line 3, column 5)
 _PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
@@ -49,31 +41,8 @@ class Config:
 
 def configured() -> Config | None:
     """The settings of the file that `--config` or the environment names; none where none does."""
-    path = _named()
+    path = settings_file.named()
     return None if path is None else Config(path, load_toml(path, Settings))
-
-
-def choose(path: str | None) -> None:
-    """From now on that file counts; none: the one of the environment."""
-    _chosen[:] = [] if path is None else [Path(path).absolute()]
-
-
-def passed_by(folder: Path) -> Path | None:
-    """The nearest `policygen.toml` in a folder or above it, where none is named: it is not read."""
-    if _named() is not None:
-        return None
-    paths = (place / NAME for place in (folder, *folder.parents))
-    return next((path for path in paths if _is_there(path)), None)
-
-
-def _named() -> Path | None:
-    if _chosen:
-        return _chosen[0]
-    named = os.environ.get(VARIABLE)
-    return Path(named).absolute() if named else None
-
-
-_chosen: list[Path] = []
 
 
 def load_toml(path: Path, model: type[Model]) -> Model:
@@ -90,14 +59,6 @@ def load_toml(path: Path, model: type[Model]) -> Model:
         return model.model_validate(values)
     except ValidationError as error:
         raise _refusal(path, model, error) from error
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        # A folder above that we may not enter.
-        return False
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:

@@ -45,6 +45,7 @@ COMMON = {
     "git_objects",
     "resources",
     "config",
+    "settings_file",
     "rendering",
     "store_schema",
     "textdiff",

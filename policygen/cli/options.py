@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from policygen import config
+from policygen import settings_file
 from policygen.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -28,8 +28,8 @@ def config_option(command: Command) -> Command:
     """`--config`: settings count where they are named, and nowhere else."""
 
     def choose(_context: click.Context, _option: click.Parameter, path: str | None) -> None:
-        config.choose(path)
-        if there := config.passed_by(Path.cwd()):
+        settings_file.choose(path)
+        if there := settings_file.passed_by(Path.cwd()):
             sys.stderr.write(f"policygen: note: {there} is not read; --config {there} reads it\n")
 
     return click.option(
@@ -37,7 +37,7 @@ def config_option(command: Command) -> Command:
         metavar="FILE",
         expose_value=False,
         callback=choose,
-        help=f"One's own {config.NAME}.  [default: ${config.VARIABLE}, else none]",
+        help=f"One's own {settings_file.NAME}.  [default: ${settings_file.VARIABLE}, else none]",
     )(command)
 
 

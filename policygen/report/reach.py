@@ -26,7 +26,8 @@ def print_reach(document: Reach, *, head: bool, verbose: bool) -> None:
             _print_filled(out, f"by {entry.example}", "    ", "dim")
         out.print()
     if head:
-        out.print(_summary(document))
+        for row in _summary(document):
+            out.print(row)
     for remark in document.remarks:
         out.print(f"note: {remark}", style="yellow")
 
@@ -61,7 +62,7 @@ def _print_filled(out: "Console", text: str, indent: str, style: str) -> None:
     print_filled(out, text.split(" "), indent, "    ", style)
 
 
-def _summary(document: Reach) -> str:
+def _summary(document: Reach) -> tuple[str, str]:
     found = len(document.unreachable)
     parts = [
         f"{plural(document.entries, 'entry', 'entries')}, {found:,} never selected",
@@ -73,4 +74,4 @@ def _summary(document: Reach) -> str:
     if document.unasked:
         parts.append(f"not asked: {', '.join(document.unasked)}")
     tried = f"{plural(document.workloads, 'workload')} tried on {', '.join(document.archs)}"
-    return f"{'; '.join(parts)}\n{tried}"
+    return "; ".join(parts), tried

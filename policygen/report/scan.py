@@ -28,19 +28,21 @@ def print_scan(scan: Scan, *, entries: bool, head: bool) -> None:
         out.print(_table(scan))
         out.print()
     if head:
-        out.print(_summary(scan))
+        for row in _summary(scan):
+            out.print(row)
 
 
-def _summary(scan: Scan) -> str:
+def _summary(scan: Scan) -> list[str]:
     selectors = [family for family in scan.families if is_selector(family)]
     families = [family for family in scan.families if not is_selector(family)]
     owners = plural(len(families), "family", "families")
-    told = (
+    told = [
         f"{_counts(families, 'specialization', owners)}; {plural(len(scan.chains), 'policy chain')}"
-    )
+    ]
     if selectors:
         functions = {(one.header, one.namespace, one.name) for one in selectors}
-        told += f"\n{_counts(selectors, 'guarded return', plural(len(functions), 'function'))}"
+        owners = plural(len(functions), "function")
+        told.append(_counts(selectors, "guarded return", owners))
     return told
 
 

@@ -4,10 +4,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from policygen.config import NAME, VARIABLE, configured
+from policygen.config import configured
 from policygen.environment import named_folder, which
 from policygen.errors import InputError
 from policygen.model.cub import Cub
+from policygen.settings_file import NAME, VARIABLE
 from policygen.tree import store
 from policygen.tree.files import absolute
 from policygen.tree.given import open_given

@@ -3,7 +3,7 @@ import shutil
 import pytest
 
 from tests.cli.tuned import database, tuned, writable_tree
-from tests.probing import header
+from tests.probing import header, root
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +20,9 @@ def workplace(_place, monkeypatch):
         if path.is_dir() and path.name != "tree":
             shutil.rmtree(path)
         elif path.name != "tree":
+            path.unlink()
+    for path in (_place / "tree").iterdir():
+        if not (root("3.0.1") / path.name).exists():  # a test has left it
             path.unlink()
     tuned(_place / "tree").unlink(missing_ok=True)
     tuned(_place / "tree").write_bytes(header("3.0.1", tuned(_place).name))

@@ -5,8 +5,9 @@ from typing import NoReturn
 
 import pytest
 
-from policygen.config import Settings, choose, configured, load_toml, passed_by
+from policygen.config import Settings, configured, load_toml
 from policygen.errors import InputError, PolicygenError
+from policygen.settings_file import choose, passed_by
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from policygen import config
+from policygen import settings_file
 from policygen.errors import InputError
 from policygen.tree import find, find_any
 from policygen.tree.search import site_folders
@@ -17,9 +17,9 @@ ORDER = ["policygen.toml", "checkout", "cub_headers", "wheel", "toolkit"]
 
 @pytest.fixture(autouse=True)
 def _no_settings() -> Iterator[None]:
-    config.choose(None)
+    settings_file.choose(None)
     yield
-    config.choose(None)
+    settings_file.choose(None)
 
 
 def test_a_policygen_toml_that_only_lies_there_names_no_tree(places: Places) -> None:
@@ -34,7 +34,7 @@ def put(places: Places, place: str) -> Path:
         case "policygen.toml":
             root = make_root(places.base / "configured")
             (places.base / "policygen.toml").write_text('cub = "configured"\n')
-            config.choose(str(places.base / "policygen.toml"))
+            settings_file.choose(str(places.base / "policygen.toml"))
         case "checkout":
             root = make_checkout(places.work) / "cub"
         case "cub_headers":
@@ -87,14 +87,14 @@ def test_settings_may_name_a_fetched_version(places: Places) -> None:
     make_root(places.headers / "3.0.1")
     make_root(places.headers / "3.1.4", "3.1.4")
     (places.work / "policygen.toml").write_text('cub = "3.0.1"\n')
-    config.choose("policygen.toml")
+    settings_file.choose("policygen.toml")
     cub = find(None, places.work)
     assert (cub.version, cub.found) == ("3.0.1", "policygen.toml")
 
 
 def test_settings_without_a_tree_let_the_search_go_on(places: Places) -> None:
     (places.work / "policygen.toml").write_text("# nothing yet\n")
-    config.choose("policygen.toml")
+    settings_file.choose("policygen.toml")
     put(places, "toolkit")
     assert find(None, places.work).found == "toolkit"
 
@@ -102,7 +102,7 @@ def test_settings_without_a_tree_let_the_search_go_on(places: Places) -> None:
 def test_settings_that_name_a_wrong_tree_are_an_error_that_names_the_file(places: Places) -> None:
     path = places.work / "policygen.toml"
     path.write_text('cub = "absent"\n')
-    config.choose(str(path))
+    settings_file.choose(str(path))
     with pytest.raises(InputError) as raised:
         find(None, places.work)
     assert str(raised.value) == (
