@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from policygen.errors import InputError
 from policygen.model.results import ScoredWorkload
 from policygen.results.together import Together
 from policygen.source.header import read_header
@@ -19,8 +20,17 @@ pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 def same_for_all(cases):
     """The variant that was chosen for the first is good for all."""
     found = [case.measurement.variant(case.choice.variant) for case in cases]
-    first = next(v for v in found if v)
+    # Benchmarks that share an entry search ranges of their own: one variant must lie in all.
+    chosen = [v for v in found if v]
+    first = next((v for v in chosen if all(_means(case, v) for case in cases)), chosen[0])
     return Together(tuple(first for _ in cases), "the same for all")
+
+
+def _means(case, variant) -> bool:
+    try:
+        return bool(case.measurement.parameters(variant.variant))
+    except InputError:
+        return False
 
 
 def winners(version: str, *, floats: bool = True) -> list[ScoredWorkload]:
