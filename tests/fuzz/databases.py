@@ -3,12 +3,10 @@
 `python -m tests.fuzz.databases --count N --seed S` prints what came of them.
 """
 
-import argparse
 import io
 import random
 import shutil
 import sqlite3
-import sys
 import time
 from collections import Counter
 from contextlib import closing, redirect_stderr, redirect_stdout, suppress
@@ -16,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from policygen.cli.main import main
+from tests.fuzz import command
 from tests.results.measured import MEASURED
 
 SECONDS = 5.0
@@ -125,8 +124,4 @@ def run(count: int, seed: int) -> Counter[str]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    sys.stdout.write(f"{dict(sorted(run(given.count, given.seed).items()))}\n")
+    command.main(run, __doc__, 500)

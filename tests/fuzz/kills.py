@@ -3,10 +3,8 @@
 python -m tests.fuzz.kills --count 300 --seed 1
 """
 
-import argparse
 import errno
 import random
-import sys
 import tempfile
 from collections import Counter
 from contextlib import contextmanager, suppress
@@ -21,6 +19,7 @@ from policygen.edit.undo import undo
 from policygen.errors import PolicygenError
 from tests.edit.killing import killed_at
 from tests.edit.trees import WHEN, Tree
+from tests.fuzz import command
 
 LONGEST = 45
 """More operations than an apply of four files has."""
@@ -133,14 +132,5 @@ def _disk(exchanges):
         files.exchange = original
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    for name, number in sorted(run(given.count, given.seed).items()):
-        sys.stdout.write(f"{number:6,} {name}\n")
-
-
 if __name__ == "__main__":
-    main()
+    command.main(run, __doc__, 300)

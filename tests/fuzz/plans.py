@@ -5,11 +5,9 @@
 A compiler is pretended: what is tried is what `apply --plan` does before it asks for the proof.
 """
 
-import argparse
 import hashlib
 import json
 import random
-import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -23,6 +21,7 @@ from policygen.planning.again import again, check_decisions, check_same
 from policygen.planning.files import changed_headers, check_tree
 from policygen.planning.memory import remembered
 from policygen.source.splice import splice
+from tests.fuzz import command
 from tests.planning.pretend import (
     KEYED,
     KEYED_INT,
@@ -181,14 +180,5 @@ def _attempt(oracle, maker, data):
     return "taken"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    for name, number in sorted(run(given.count, given.seed).items()):
-        sys.stdout.write(f"{number:6,} {name}\n")
-
-
 if __name__ == "__main__":
-    main()
+    command.main(run, __doc__, 200)
