@@ -1,5 +1,6 @@
 """The tables of `policygen.db`, version by version, and how the file is opened and written."""
 
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen.errors import InputError
+from policygen.own_stores import remember
 
 APPLICATION_ID = 0x70676462
 """SQLite's mark of whose a file is: `pgdb`."""
@@ -72,6 +74,11 @@ MIGRATIONS = (
         applied_at TEXT NOT NULL
     );
     """,
+    """
+    CREATE TABLE made (
+        token TEXT NOT NULL
+    );
+    """,
 )
 
 
@@ -84,7 +91,8 @@ def open_store(path: Path, patience: float) -> sqlite3.Connection:
     try:
         with told(path):
             connection.execute("PRAGMA foreign_keys = ON")
-            migrate(path, connection)
+            if token := migrate(path, connection):
+                remember(path, token)
     except BaseException:
         connection.close()
         raise
@@ -123,11 +131,14 @@ def told(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: the store cannot be used: {error.strerror}") from error
 
 
-def migrate(path: Path, connection: sqlite3.Connection) -> None:
-    """Brings a store to the newest version; one that is there already is only checked."""
+def migrate(path: Path, connection: sqlite3.Connection) -> str | None:
+    """Brings a store to the newest version; one that is there already is only checked.
+
+    The token of a store that is made now: no other has it.
+    """
     if connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
         _check(path, connection)
-        return
+        return None
     with transaction(connection, "BEGIN IMMEDIATE"):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version:
@@ -146,6 +157,11 @@ def migrate(path: Path, connection: sqlite3.Connection) -> None:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        if version:
+            return None
+        token = secrets.token_hex()
+        connection.execute("INSERT INTO made (token) VALUES (?)", (token,))
+        return token
 
 
 def _check(path: Path, connection: sqlite3.Connection) -> None:

@@ -38,6 +38,7 @@ COMMON = {
     "cache",
     "errors",
     "opening",
+    "own_stores",
     "paths",
     "process",
     "environment",

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policygen.cli.options import STORE
+from policygen.cli.options import STORE, is_believed
 from policygen.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,11 +43,12 @@ def _interrupted(found: "Cub", store: str) -> InputError | None:
 
     root = Path(found.root)
     left = leftovers(tunings_folder(found))
-    if not (left or Path(store).is_file()):
+    heard = Path(store).is_file() and is_believed(store)
+    if not (left or heard):
         return None
     from policygen.edit.interrupted import being_written, interrupted
 
-    known = interrupted(Path(store), root)
+    known = interrupted(Path(store), root) if heard else ()
     if not (left or known):
         return None
     if being_written(root):

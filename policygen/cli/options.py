@@ -70,8 +70,29 @@ def store_option(command: Command) -> Command:
         default=STORE,
         show_default=True,
         metavar="FILE",
+        callback=_believed,
         help="Where applies are recorded.",
     )(command)
+
+
+def is_believed(store: str) -> bool:
+    """Whether a store counts: it is named, or was made by this user in the current folder."""
+    from click.core import ParameterSource
+
+    from policygen.own_stores import is_own
+
+    context = click.get_current_context(silent=True)
+    named = context and context.get_parameter_source("store") is ParameterSource.COMMANDLINE
+    return bool(named) or store != STORE or is_own(Path(store))
+
+
+def _believed(_context: click.Context, _option: click.Parameter, store: str) -> str:
+    if Path(store).exists() and not is_believed(store):
+        raise InputError(
+            f"{Path(store).resolve()} is not known to be your store; it could be a stranger's",
+            f"Where it is yours, name it: --store {store}",
+        )
+    return store
 
 
 def output_options(command: Command) -> Command:

@@ -16,6 +16,7 @@ from policygen.source.benchmarks.preprocess import Preprocessor
 from policygen.source.benchmarks.ranges import read_ranges
 from policygen.source.benchmarks.scope import Scope, read_scope
 from policygen.source.benchmarks.sources import Sources, read_text
+from policygen.source.patience import limited
 from policygen.source.text import Text
 
 # #define CUB_VERSION 300200
@@ -98,17 +99,18 @@ class _Reader:
         """Takes the file if it is a search space; an unreadable one is a problem either way."""
         try:
             text = read_text(path, path.parent)
+            if not is_meta(text.data):
+                if b"%RANGE%" in text.data or b"NVBENCH_BENCH" in text.data:
+                    return False
+                raise InputError(
+                    f"{path.as_posix()} is neither a benchmark source nor a search space",
+                    "a search space starts with a line such as: ctk_version,13.0.88",
+                )
+            with limited(path.as_posix()):
+                meta = read_meta(text)
         except SourceError as error:
             self.errors.append(error)
             return True
-        if not is_meta(text.data):
-            if b"%RANGE%" in text.data or b"NVBENCH_BENCH" in text.data:
-                return False
-            raise InputError(
-                f"{path.as_posix()} is neither a benchmark source nor a search space",
-                "a search space starts with a line such as: ctk_version,13.0.88",
-            )
-        meta = read_meta(text)
         self.metas.append(meta)
         self.errors += meta.errors
         self.found.update({(one.name, one.source): one for one in meta.benchmarks})
@@ -116,6 +118,10 @@ class _Reader:
 
     def read(self, file: BenchmarkFile) -> Benchmark | None:
         """One benchmark; None when its search space is wrong, which is noted."""
+        with limited(file.path.as_posix()):
+            return self._read(file)
+
+    def _read(self, file: BenchmarkFile) -> Benchmark | None:
         text = self.sources.read(file.path, file.root)
         parameters, errors = read_ranges(text)
         preprocessor = Preprocessor(self.sources, self.facts, file.root)
