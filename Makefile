@@ -3,8 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# As many workers as there are cores; what one compiles the others find in the store that they share.
-PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=loadfile --durations=20 --durations-min=5
+# As many workers as there are cores, none idle; what one compiles the others find in their store.
+PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
 .PHONY: demo test test-slow check fuzz bench schemas clean
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.probing import TUNINGS, replaced, root
+from tests.tiers import slow
 
 EXAMPLES = Path(__file__).parent.parent / "docs/examples"
 REVIEW, COMMENT = EXAMPLES / "tuning-review.yml", EXAMPLES / "tuning-review-comment.yml"
@@ -94,6 +95,7 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-C", folder, *author, *words], check=True)
 
 
+@slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_its_steps_answer_for_a_change(tmp_path):

@@ -79,6 +79,7 @@ def test_a_plan_that_writes_no_return_says_nothing_of_families(capsys, selectors
     assert not [r for r in plan["remarks"] if "struct" in r]
 
 
+@slow
 def test_families_that_say_something_else_are_named(capsys, selectors, measured):
     plan = document(capsys, "plan", selectors, *given(measured, "--legacy", "warn"))
     assert [r for r in plan["remarks"] if "struct" in r or ENTRY in r] == [LEFT, UNLIKE]

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.tuned import run
 from tests.probing import replaced, root
+from tests.tiers import slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -80,6 +81,7 @@ def verify(capsys, checkout, *arguments):
     return run(capsys, "verify-sass", "--benchmarks", "--cub", checkout, *arguments)
 
 
+@slow
 def test_benchmarks_show_what_calls_show(capsys, checkout):
     edit(checkout, ENTRY)
     given = ("--base", root("3.0.1"), "-R", f"{SUM}$", "--arch", "sm80", "--arch", "sm90")

@@ -10,6 +10,7 @@ from policygen.proof.probe import Asked, Tree, ask, shown
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
 from tests.probing import changed_tree, header, read, replaced, root
+from tests.tiers import slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
@@ -50,6 +51,7 @@ def rows(told, questions):
     }
 
 
+@slow
 def test_a_compile_for_each_architecture_answers_the_same():
     """Where CUB itself says in each of them which policy is active."""
     types = {"T": ["I8", "F32", "I64"]}
