@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.databases.demo import demo_database
 from policygen.cli.main import main
+from policygen.demo.database import demo_database
 from policygen.tree import open_tree, tuning_headers
 from tests.cli.test_db import nvbench
 from tests.probing import changed_tree

@@ -12,7 +12,7 @@ PACKAGE = Path(policygen.__file__).parent
 MAY_IMPORT = {
     "model": set(),
     "tree": {"model"},
-    "source": {"model"},
+    "source": {"model", "bindings"},
     "results": {"model"},
     "bindings": {"model"},
     "planning": {"model", "source", "results", "bindings"},
@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "emit": {"model", "source", "bindings", "planning"},
     "report": {"model"},
     "edit": {"model"},
+    "demo": set(),
     "cli": {
         "model",
         "tree",
@@ -31,6 +32,7 @@ MAY_IMPORT = {
         "emit",
         "report",
         "edit",
+        "demo",
     },
 }
 # What every package may use: errors, places, processes, configuration, text of strangers.
@@ -53,15 +55,14 @@ COMMON = {
     "untrusted",
     "__version__",
 }
-# Heavy or peculiar libraries, and the one package that knows each.
+# Heavy or peculiar libraries, and the packages that know each; the demo writes what is read.
 LIVES_IN = {
-    "clang": "source",
-    "tree_sitter": "source",
-    "tree_sitter_cpp": "source",
-    "pandas": "results",
-    "sqlite_utils": "results",
-    "fpzip": "results",
-    "matplotlib": "report",
+    "clang": {"source"},
+    "tree_sitter": {"source"},
+    "tree_sitter_cpp": {"source"},
+    "pandas": {"results"},
+    "fpzip": {"results", "demo"},
+    "matplotlib": {"report"},
 }
 
 
@@ -100,15 +101,15 @@ def test_every_package_is_in_the_design():
     assert found == set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize(("library", "package"), LIVES_IN.items())
-def test_a_library_lives_in_one_package(library, package):
+@pytest.mark.parametrize(("library", "packages"), LIVES_IN.items())
+def test_a_library_lives_where_it_is_known(library, packages):
     users = {
         path.relative_to(PACKAGE).parts[0]
         for path in PACKAGE.rglob("*.py")
         for name in imported(path)
         if name.split(".")[0] == library
     }
-    assert users <= {package}
+    assert users <= packages
 
 
 def test_common_modules_import_no_package():

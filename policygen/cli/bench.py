@@ -83,13 +83,15 @@ def _show(document: "BenchmarkList", *, compare: bool, as_json: bool, verbose: b
 
 
 def _check(document: "BenchmarkList") -> "BenchCheck":
-    from policygen.bindings.check import OURS, check, nearest
+    from policygen.bindings.check import check, nearest
     from policygen.bindings.load import bound
+    from policygen.bindings.words import words
     from policygen.tree.manifest import shipped
 
-    ours = [one for one in document.benchmarks if one.name.startswith(OURS)]
+    prefix = words().benchmarks.prefix
+    ours = [one for one in document.benchmarks if one.name.startswith(prefix)]
     if not ours:
-        raise InputError("none of these benchmarks is CUB's", f"their names begin with {OURS}")
+        raise InputError("none of these benchmarks is CUB's", f"their names begin with {prefix}")
     cub = _one_version(ours)
     version = nearest(cub, (wheel.cub for wheel in shipped().wheels))
     checked = check(bound(version), document.benchmarks, cub, version)

@@ -1,6 +1,5 @@
 """`policygen demo`: the whole loop on an embedded example, each step a command to repeat."""
 
-import importlib
 import shlex
 import sys
 from collections.abc import Iterator
@@ -70,19 +69,13 @@ def _steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def write_database(path: Path) -> None:
-    """The demo database, made anew: it is a script, so that nobody takes it for measured."""
+    """The demo database, made anew."""
+    from policygen.demo.database import demo_database
     from policygen.errors import InputError
-    from policygen.resources import folder
 
-    root = str(folder("fixtures").parent)
-    sys.path.insert(0, root)
-    try:
-        module = importlib.import_module("fixtures.databases.demo")
-    finally:
-        sys.path.remove(root)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
-    module.demo_database(path)
+    demo_database(path)

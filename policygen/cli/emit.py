@@ -222,11 +222,10 @@ def _wanted(
 
 def _until(arch: str) -> str | None:
     """The architecture that comes next: it gets what CUB selects."""
-    from policygen.bindings.archs import archs
+    from policygen.bindings.archs import archs, ladder
     from policygen.model.arch import arch_number
-    from policygen.proof.policies import ARCHS
 
-    later = [one for one in {*archs(), *ARCHS} if arch_number(one) > arch_number(arch)]
+    later = [one for one in {*archs(), *ladder()} if arch_number(one) > arch_number(arch)]
     return min(later, key=arch_number, default=None)
 
 

@@ -172,14 +172,14 @@ def _change(cub: "Cub", text: str | None, store: Path) -> Change:
 
 def _steps(change: Change) -> tuple[str, ...]:
     """The architectures at which values can change: those between them have what came before."""
+    from policygen.bindings.archs import ladder
     from policygen.model.arch import arch_number
-    from policygen.proof.unit import LADDER
 
     headers = (*change.before.headers, *change.after.headers)
     found = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
     found |= {family.arch for header in headers for family in header.families}
     if "selectors" in {change.before.cub.dialect, change.after.cub.dialect} or not found:
-        found |= {f"sm{number}" for number in LADDER}
+        found |= {*ladder()}
     return tuple(sorted(found, key=arch_number))
 
 

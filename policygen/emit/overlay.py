@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 
 from policygen.bindings.load import types
-from policygen.bindings.variant import member_values, threads_that_fit, within_limits
+from policygen.bindings.variant import fitting_threads, member_values, within_limits
+from policygen.bindings.words import words
 from policygen.emit.aggregates import Field, leaves
 from policygen.emit.selectors import Served, rules
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
 from policygen.model.policies import Whole
-
-THREADS = "threads_per_block"
-ITEMS = "items_per_thread"
 
 
 def overlay(
@@ -24,7 +22,7 @@ def overlay(
     """Every field's value; `measured` is the benchmark as it was when it ran."""
     told = rules(one)
     found = dict(base.fields)
-    members = member_values(_family(one, told), _unscaled(measured, told), variant, base.sizes)
+    members = member_values(_family(one, told), measured, variant, base.sizes)
     for path, value in members.items():
         for leaf, text in _spelled(path, told[path], value, variant):
             if leaf not in found:
@@ -32,10 +30,9 @@ def overlay(
             given = _biased(told[path], found[leaf], qualified(text, found[leaf]))
             found[leaf] = within_limits(leaf, given)
     for path, rule in told.items():
-        unit = measured.units.get(rule.parameter or "") if _is_threads(path) else None
-        if unit is not None:
-            items = int(found[f"{path.removesuffix(THREADS)}{ITEMS}"])
-            fitting = threads_that_fit(int(found[path]), items, base.sizes[unit.of])
+        if words().members.counts_threads(path) and rule.parameter in measured.units:
+            unit, items = measured.units[rule.parameter], _items_beside(path, found)
+            fitting = fitting_threads(unit, int(found[path]), items, base.sizes)
             found[path] = within_limits(path, str(fitting))
     for path, source in one.selector.copies.items():
         for leaf in [leaf for leaf in found if _within(leaf, path)]:
@@ -66,19 +63,18 @@ def _within(leaf: str, path: str) -> bool:
     return leaf == path or leaf.startswith(f"{path}.")
 
 
-def _is_threads(path: str) -> bool:
-    return path.rpartition(".")[2] == THREADS
+def _items_beside(path: str, values: Mapping[str, str]) -> int:
+    """The items of the threads that a field counts."""
+    scope, dot, _ = path.rpartition(".")
+    return next(
+        int(values[field])
+        for name in words().members.items
+        if (field := f"{scope}{dot}{name}") in values
+    )
 
 
 def _family(one: Served, told: Mapping[str, MemberRule]) -> FamilyBinding:
     return FamilyBinding(site=one.site.name, name=one.selector.name, args=(), members=dict(told))
-
-
-def _unscaled(measured: BenchmarkBinding, told: Mapping[str, MemberRule]) -> BenchmarkBinding:
-    """Threads of a block are not scaled as items are: they are cut to what fits."""
-    threads = {rule.parameter for path, rule in told.items() if _is_threads(path)}
-    units = {label: unit for label, unit in measured.units.items() if label not in threads}
-    return measured.model_copy(update={"units": units})
 
 
 def _spelled(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from policygen.bindings.expected import value_name
 from policygen.bindings.load import Bound
+from policygen.bindings.words import words
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import FamilyBinding, MemberRule, Site
@@ -91,4 +92,4 @@ def _names(site: Site, member: str, value: str) -> Iterator[str]:
 
 def _is_scaled(entry: Entry) -> bool:
     """Whether counts are scaled by a size: by the function that is called, or that is told them."""
-    return entry.inherits is not None or "items" in entry.values
+    return entry.inherits is not None or words().selectors.counts in entry.values

@@ -22,7 +22,8 @@ def values_content(case: Case, members: dict[str, str], text: str | None) -> Con
     """The values, or what an entry inherits that has them, in the family's manner."""
     base = case.to.binding.base
     if base is not None and _fits(members, base.needs):
-        numbers_of = members["delay_constructor"].partition("<")[2].removesuffix(">")
+        constructor = next(name for name, rule in case.to.binding.members.items() if rule.delay)
+        numbers_of = members[constructor].partition("<")[2].removesuffix(">")
         delay = [part.strip() for part in numbers_of.split(",")]
         known = {**members, "ns": delay[0], "l2w": delay[-1]}
         args = ", ".join(arg if arg == "{0}" else arg.format(**known) for arg in base.args)

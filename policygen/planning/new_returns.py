@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from policygen.bindings.words import words
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import FamilyBinding
@@ -16,7 +17,6 @@ from policygen.planning.destination import site_of
 from policygen.planning.measured import Measurement
 from policygen.source.selectors.fronts import in_front
 from policygen.source.selectors.functions import find_structs
-from policygen.source.selectors.marks import SELECTOR
 from policygen.source.selectors.nearest import (
     Bodies,
     Reached,
@@ -29,9 +29,6 @@ from policygen.source.selectors.nearest import (
 from policygen.source.selectors.truth import Truth, locals_of
 from policygen.source.selectors.twins import Twin, twin
 from policygen.source.text import Text
-
-TYPE = "type_t"
-"""What CUB calls the enumeration of types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +106,9 @@ class NewReturns:
             bodies = read_bodies(text)
             found = tuple(reached(bodies, self.headers[name].selectors))
             constants = locals_of(text.code, (f.body for f, _ in bodies))
-            selector = find_structs(text.code).get(SELECTOR)
+            selector = find_structs(text.code).get(words().selectors.name)
             pairs = zip(selector.fields, selector.types, strict=True) if selector else ()
-            types = {name: kind for name, kind in pairs if kind == TYPE}
+            types = {name: kind for name, kind in pairs if kind == words().selectors.types}
             self.headers_read[name] = Read(text, bodies, constants, found, types)
         return self.headers_read[name]
 

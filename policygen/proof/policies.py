@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from policygen.bindings.archs import ladder
 from policygen.errors import Problems
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Site
@@ -11,10 +12,6 @@ from policygen.proof.answers import spelled
 from policygen.proof.compile import Progress
 from policygen.proof.probe import Asked, Tree, ask, workloads
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.unit import LADDER
-
-ARCHS = tuple(f"sm{number}" for number in LADDER)
-"""Where anything can differ."""
 
 
 def ask_policies(
@@ -22,12 +19,15 @@ def ask_policies(
     tree: Tree,
     toolchain: Toolchain,
     *,
-    archs: Sequence[str] = ARCHS,
+    archs: Sequence[str] | None = None,
     std: int = 17,
     progress: Progress | None = None,
 ) -> Policies:
-    """What the selectors return for all workloads of the benchmarks."""
-    ordered = tuple(sorted(archs, key=arch_number))
+    """What the selectors return for all workloads of the benchmarks, wherever anything can differ.
+
+    Some architectures will do where the others cannot.
+    """
+    ordered = tuple(sorted(archs or ladder(), key=arch_number))
     asked = [
         Asked(_site(question), workloads(question.benchmark, tree.version), ordered)
         for question in questions

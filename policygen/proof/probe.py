@@ -6,6 +6,7 @@ from functools import partial
 from itertools import product
 
 from policygen.bindings.load import axis_values, types
+from policygen.bindings.words import words
 from policygen.cache import written_by
 from policygen.errors import InputError, PolicygenError
 from policygen.model.bindings import Call, DelayConstructor, Site
@@ -215,11 +216,11 @@ def values(site: Site, row: Sequence[str]) -> dict[str, Value]:
     found = {name: answers.value(text) for name, text in zip(names, row, strict=False)}
     if site.delay:
         kind, delay, latency = (answers.value(text) for text in row[len(names) :])
-        found["delay_constructor"] = _delay(str(kind)).spelled(delay, latency)
+        found[words().values.delay] = _delay(str(kind)).spelled(delay, latency)
     others = {
         name
         for algorithm, names in site.used_by.items()
-        if algorithm != found.get("algorithm")
+        if algorithm != found.get(words().values.algorithm)
         for name in names
     }
     return {name: value for name, value in found.items() if name not in others}

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import product
 
 from policygen import resources
+from policygen.bindings.archs import ladder
 from policygen.bindings.load import axis_type, is_constant, units_of
+from policygen.bindings.words import words
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
 from policygen.rendering import fill
 
 TEMPLATE = "probe/unit.cu.j2"
-LADDER = (50, 52, 60, 61, 62, 70, 75, 80, 86, 89, 90, 100, 103, 107, 110, 120, 121)
-"""Compute capabilities at which CUB's policies may change."""
 
 BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
 """A family, and for each of its template parameters whether it is a `type` or a `value`."""
@@ -53,9 +53,10 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
     return {
         "headers": sorted({section.site.header for section in sections}),
         "marks": sorted({f.mark for s in sections for f, _ in s.families or ()}),
+        "counts": words().selectors.counts,
         "returns": any(s.families is not None and s.site.dialect == "selectors" for s in sections),
         "includes": sorted({name for section in sections for name in _includes(section, version)}),
-        "ladder": LADDER,
+        "ladder": [arch_number(arch) for arch in ladder()],
         "sections": list(_sections(sections, version)),
     }
 

@@ -20,6 +20,7 @@ def _fingerprint() -> bytes:
     package = Path(__file__).resolve().parent
     sources = [*sorted(package.rglob("*.py")), package.parent / "model" / "tuning.py"]
     sources.append(resources.folder("templates") / "scan" / "prelude.h")
+    sources += [resources.folder("schemas") / name for name in ("archs.toml", "words.toml")]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 
 

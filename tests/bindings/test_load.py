@@ -268,6 +268,26 @@ def test_a_rule_has_one_form(copied: Path, rule: str, message: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "units",
+    [
+        '[[family]]\nsite = "zoom"\nname = "sm90_tuning"\nargs = []\n'
+        'members = {{ items = {{ parameter = "ipt", unit = {unit} }} }}\n',
+        '[[benchmark]]\nname = "cub.bench.zoom"\nsite = "zoom"\nparameters = {{ ipt = "7:24:1" }}\n'
+        "units = {{ ipt = {unit} }}\n",
+    ],
+)
+def test_a_scaling_that_there_is_not_is_refused(copied: Path, units: str) -> None:
+    text = units.format(unit='{ scaling = "cache_bound", of = "T" }')
+    (copied / "zoom.toml").write_text(f'algorithm = "zoom"\n{text}')
+    with pytest.raises(InputError) as raised:
+        load.bindings()
+    assert str(raised.value) == (
+        f"{copied}/zoom.toml: no scaling is called 'cache_bound'\n"
+        "  There are: nominal_4b, mem_bound, reg_bound"
+    )
+
+
 def test_a_file_that_is_no_toml_names_the_place(copied: Path) -> None:
     (copied / "types.toml").write_text("tested = {\n")
     with pytest.raises(SourceError) as raised:

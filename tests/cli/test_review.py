@@ -10,6 +10,7 @@ import pytest
 from policygen.model.review import Review
 from policygen.proof import toolchain
 from tests.cli.tuned import HEADER, LABEL, THREE, committed_tree, database, run, tuned
+from tests.planning.wanted import workload_count
 from tests.probing import changed_tree, header, replaced, root
 from tests.tiers import slow
 
@@ -96,7 +97,7 @@ def test_a_change_by_hand_gets_the_same_page(capsys, tmp_path):
     }
     assert found["effect"] is None
     assert found["others"] == []
-    assert found["compared"] == 224
+    assert found["compared"] == 7 * workload_count("3.0.1", SCAN)
     status, out, _ = review(capsys, *given)
     assert status == 0
     assert "\nNo database row found.\n" in out

@@ -95,6 +95,17 @@ def points(of: BenchmarkBinding, version: str) -> list[dict[str, str]]:
     return [dict(workload.values) for workload in workloads(of, version)]
 
 
+def workload_count(version: str, header: str | None = None) -> int:
+    """How many workloads the benchmarks of a version have, or those that one header tunes."""
+    return sum(
+        len(workloads(one, version))
+        for algorithm in bound(version)
+        for one in algorithm.benchmarks
+        if header is None
+        or any(site.name == one.site and site.header == header for site in algorithm.sites)
+    )
+
+
 def no_common_variant(cases: Sequence[Case]) -> Together:
     """Nothing that was measured for one was measured for another."""
     return Together((), f"no variant was measured for all {len(cases)}")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from policygen.bindings.archs import ladder
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, Member, Value
 from policygen.source.benchmarks.expression import evaluate
@@ -36,8 +37,6 @@ from policygen.source.text import Text, squeeze
 _SINCE = re.compile(r"cc\s*>=?\s*(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
 # "if (key_size == 16) // same as previous tuning"
 COMMENTED = re.compile(r"(?:else\s+)?if\s*\((.*?)\)\s*(?:return\b\s*(.*?);)?\s*(//.*)?$")
-OLDEST = "sm50"
-"""Of what holds for any compute capability."""
 # "int", "unsigned long", "bool": no policy, whatever decides it
 _SCALAR = re.compile(
     r"(?:(?:unsigned|signed|long|short|int|char|bool|void|double|float|size_t|::|std|cuda)\s*)+"
@@ -134,13 +133,16 @@ def _entries(known: _Branches, function: Function, body: Body) -> Iterator[tuple
 
 
 def arch_of(function: Function, conditions: tuple[str, ...]) -> str:
-    """The architecture that a return is for: the last that is asked for, or the function's."""
+    """The architecture that a return is for: the last that is asked for, or the function's.
+
+    What holds for any compute capability counts as of the oldest.
+    """
     facts = [text for text in conjuncts(conditions) if "||" not in text]
     since = [match for text in facts if (match := _SINCE.match(text))]
     if since:
         return f"sm{since[-1][1]}{since[-1][2]}"
     named = NAMED.search(function.name)
-    return f"sm{named[1]}" if named else OLDEST
+    return f"sm{named[1]}" if named else ladder()[0]
 
 
 def _entry(known: _Branches, function: Function, one: Return) -> Entry:

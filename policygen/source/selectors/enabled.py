@@ -5,12 +5,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from policygen.bindings.words import words
 from policygen.model.base import Span
 from policygen.model.marks import mark
 from policygen.model.tuning import Entry
 from policygen.source.selectors.branches import COMMENTED
 from policygen.source.selectors.functions import find_functions, find_structs
-from policygen.source.selectors.marks import COUNT, Edit
+from policygen.source.selectors.marks import Edit
 from policygen.source.text import Text
 
 
@@ -35,6 +36,6 @@ def enable_selectors(data: bytes, entries: Sequence[Entry]) -> Iterator[Edit]:
         # The line break ends the comment.
         yield span, f"\nif ({match[1]}) return {value};"
     for name in sorted(used):
-        if COUNT not in structs[name].fields:
+        if words().selectors.counts not in structs[name].fields:
             end = structs[name].body.end
             yield Span(end, end), "int policygen_entry = -1;"

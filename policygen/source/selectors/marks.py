@@ -7,6 +7,7 @@ is made elsewhere, carries the mark in place of its count of items, as an entry 
 
 from collections.abc import Iterator, Sequence
 
+from policygen.bindings.words import words
 from policygen.model.base import Span
 from policygen.model.marks import mark
 from policygen.model.tuning import Entry
@@ -14,9 +15,6 @@ from policygen.source.selectors.functions import find_functions, find_structs
 from policygen.source.text import Text
 
 Edit = tuple[Span, str]
-SELECTOR, OF_TYPES = "policy_selector", "policy_selector_from_types"
-COUNT = "items"
-"""The member of a struct that only carries counts."""
 
 
 def is_marked(entry: Entry) -> bool:
@@ -33,7 +31,7 @@ def mark_selectors(data: bytes, entries: Sequence[Entry]) -> Iterator[Edit]:
     functions = list(find_functions(code, structs))
     for name in sorted({function.returns for function in functions}):
         struct = structs[name]
-        if COUNT not in struct.fields:
+        if words().selectors.counts not in struct.fields:
             yield Span(struct.body.end, struct.body.end), "int policygen_entry = -1;"
     for number, entry in enumerate(entries):
         value = entry.body_span
@@ -51,8 +49,9 @@ def told_traits(data: bytes) -> tuple[list[Edit], tuple[str, ...]]:
     """
     code = Text("", data).code
     structs = find_structs(code)
-    selector = structs.get(SELECTOR)
-    calls = [f for f in find_functions(code, structs) if f.scope == OF_TYPES]
+    own = words().selectors.name
+    selector = structs.get(own)
+    calls = [f for f in find_functions(code, structs) if f.scope == words().selectors.of_types]
     if selector is None or not selector.fields or len(calls) != 1:
         return [], ()
     (call,) = calls
@@ -61,9 +60,9 @@ def told_traits(data: bytes) -> tuple[list[Edit], tuple[str, ...]]:
     asked = "operator()(::policygen_marks::asked"
     end = selector.body.end
     return [
-        (Span(end, end), f"constexpr {SELECTOR} {asked}) const {{ return *this; }}"),
+        (Span(end, end), f"constexpr {own} {asked}) const {{ return *this; }}"),
         (
             Span(call.span.end, call.span.end),
-            f" constexpr {SELECTOR} {asked} {name}) const {{{body}}}",
+            f" constexpr {own} {asked} {name}) const {{{body}}}",
         ),
     ], selector.fields
