@@ -292,7 +292,7 @@ def _findings(change: Change) -> "tuple[Finding, ...]":
 
 def _unreachable(change: Change, *, quiet: bool) -> "tuple[Unreachable, ...]":
     from policygen.cli.asking import compile_progress
-    from policygen.proof.returns import reach_both
+    from policygen.proof.reach import reach_both
     from policygen.proof.toolchain import find_toolchain
 
     cub, headers = change.after.cub, change.after.headers

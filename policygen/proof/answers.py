@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from policygen.errors import InputError
@@ -24,15 +23,6 @@ _OWN_WORDS = re.compile(r"\bsigned (?=short\b|int\b|long\b)|\b__nv_(?=bool\b)")
 _OUTERMOST = re.compile(r"(?<![\w:])(?=(?:cub|cuda)::)")
 _OPENING, _CLOSING = "<([{", ">)]}"
 _MARKS = re.compile(r"[<([{>)\]},;]")
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """Which entry of a family the compiler takes for a workload, and with which arguments."""
-
-    entry: int
-    """-1: none, the primary template is only declared."""
-    args: tuple[str, ...]
 
 
 def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
@@ -87,10 +77,10 @@ def value(answer: str) -> Value:
 
 
 @lru_cache(maxsize=KNOWN)
-def key(answer: str) -> Key:
-    """`family<value<7>, type<int>, value<…::_4>>`."""
+def key(answer: str) -> tuple[int, tuple[str, ...]]:
+    """`family<value<7>, type<int>, value<…::_4>>`: the entry's number, -1 for none, and the key."""
     number, *args = _split(_inside(answer), ",")
-    return Key(int(_inside(number)), tuple(plain(_inside(arg)) for arg in args))
+    return int(_inside(number)), tuple(plain(_inside(arg)) for arg in args)
 
 
 @lru_cache(maxsize=KNOWN)

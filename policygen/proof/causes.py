@@ -5,10 +5,16 @@ from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
 from policygen.model.reach import Cause, Unreachable
+from policygen.model.selection import Key
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.proof.answers import Key, plain
+from policygen.proof.answers import plain
 from policygen.proof.inheritance import all_members
 from policygen.proof.lint.keys import parameter_names
+
+OF_RETURNS = (
+    "no policy shows its values: no workload has what it asks for, a return before it takes them,"
+    " or what it returns is not used"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +30,8 @@ class Seen:
 
     def note(self, family: str, key: Key, shown: int | None, workload: str) -> None:
         """One workload's key in a family, and the entry that showed in the policy."""
-        self.keys.setdefault(family, {}).setdefault((key.entry, key.args), workload)
-        if shown is not None and shown == key.entry:
+        self.keys.setdefault(family, {}).setdefault((key.number, key.args), workload)
+        if shown is not None and shown == key.number:
             self.shown.setdefault(family, set()).add(key.args)
 
 
@@ -40,6 +46,8 @@ def explain(
 def _cause(
     header: TuningHeader, family: Family, entry: Entry, number: int, seen: Seen
 ) -> tuple[Cause, str, str | None]:
+    if entry.kind == "branch":
+        return "condition", OF_RETURNS, None
     keys = seen.keys.get(family.name, {})
     example = next((text for (found, _), text in keys.items() if found == number), None)
     missing = _missing(header, family, entry)

@@ -1,28 +1,27 @@
-"""What planning asks of the compiler: one workload's key, and what a change does to all of them."""
+"""Answers what planning asks: what a workload gets, and what a change does to all of them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from policygen.errors import EffectError, InputError, Problems
+from policygen.errors import EffectError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding
 from policygen.model.branches import steps
 from policygen.model.cub import Cub, Dialect
-from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.marks import Marked
+from policygen.model.selection import Delta, Selected, Values, delta
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.model.workload import Point, point_of
+from policygen.model.workload import Point
 from policygen.process import threads
+from policygen.proof.ask import Selection, ask, named
 from policygen.proof.causes import Seen, explain
 from policygen.proof.compile import Progress
 from policygen.proof.overlay import overlay
-from policygen.proof.probe import Answered, Asked, Tree, ask, returned, shown, values
+from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.reach import describe
 from policygen.proof.resolve import used_families
-from policygen.proof.sites import Place, places, scaled_families, with_new
+from policygen.proof.sites import places, scaled_families, with_new
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.unit import Workload
 
 ALL = re.compile("")
 Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
@@ -59,7 +58,7 @@ class Compiler:
         default_factory=dict
     )
     """Which returns decide the workloads of a site."""
-    comparisons: dict[tuple[tuple[str, bytes], ...], Compared] = field(default_factory=dict)
+    comparisons: dict[tuple[tuple[str, bytes], ...], Delta[Values]] = field(default_factory=dict)
     """What was compared before."""
 
     @property
@@ -67,62 +66,45 @@ class Compiler:
         """The compiler in words."""
         return f"nvcc {self.nvcc.version}"
 
-    def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Told]:
+    def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Selected]:
         """What is selected for workloads on an architecture, and where their keys lead."""
         asked = self._asked(points)
         names = {place.site.header for place in asked}
         marked = self.mark({name: self.data[name] for name in sorted(names)})
         questions = [self._keys(place, arch, marked[place.site.header]) for place in asked]
-        told = self._ask(questions, self.includes(), marked)
-        if told.errors:
-            raise Problems(told.errors)
-        return {
-            _point(point): _told(question, point, arch, told, marked[question.site.header])
-            for question in questions
-            for point in question.points
-        }
+        found = self._ask(questions, self.includes(), marked).checked()
+        return {point: row for (point, _), row in found.by_point.items()}
 
-    def _keys(self, place: Place, arch: str, copy: Marked) -> Asked:
+    def _keys(self, place: Asked, arch: str, copy: Marked) -> Asked:
         """Where the keys of workloads lead, or which return decides them."""
         if place.site.dialect == "selectors":
             scaled = scaled_families(self.cub.version, place)
-            return Asked(
-                place.site, place.points, (arch,), scaled, branches=True, traits=copy.traits
-            )
-        return Asked(place.site, place.points, (arch,), place.families)
+            traits = copy.traits
+            return replace(place, archs=(arch,), families=scaled, branches=True, traits=traits)
+        return replace(place, archs=(arch,))
 
-    def compare(self, changed: Mapping[str, bytes]) -> Compared:
+    def compare(self, changed: Mapping[str, bytes]) -> Delta[Values]:
         """All workloads of these headers, before and after, on every arch that has a policy."""
         key = tuple(sorted(changed.items()))
         if key not in self.comparisons:
             self.comparisons[key] = self._compared(changed)
         return self.comparisons[key]
 
-    def _compared(self, changed: Mapping[str, bytes]) -> Compared:
-        after = self.mark(changed)
-        asked = [self._question(place, after) for place in self._all(changed)]
+    def _compared(self, changed: Mapping[str, bytes]) -> Delta[Values]:
+        marked = self.mark(changed)
+        asked = [self._question(place, marked) for place in self._all(changed)]
         # A header may declare families whose policies are gone: nothing selects by them.
         asked = [one for one in asked if one.archs]
         with threads(2) as pool:
             trees = (self.includes(), self.includes(changed))
             old, new = pool.map(lambda includes: self._ask(asked, includes, {}), trees)
-        if old.errors:
-            raise Problems(old.errors)
-        if new.errors:
+        if new.errors and not old.errors:
             raise EffectError([f"it does not compile: {error}" for error in new.errors])
-        changes = []
-        for place in asked:
-            for point in place.points:
-                for arch in place.archs:
-                    rows = old.of(point, arch), new.of(point, arch)
-                    if rows[0] == rows[1]:
-                        continue
-                    was, now = (values(place.site, row or ()) for row in rows)
-                    if was != now:
-                        changes.append(Change(*_point(point), arch, was, now))
-        archs = tuple(sorted({a for place in asked for a in place.archs}, key=arch_number))
-        compared = sum(len(place.points) * len(place.archs) for place in asked)
-        return Compared(archs, compared, tuple(changes))
+        before, after = (
+            {spot: row.values for spot, row in side.checked().by_point.items()}
+            for side in (old, new)
+        )
+        return delta(before, after, lambda was, now: was != now, {})
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Why a workload does not get what its entry in a changed header says."""
@@ -143,50 +125,44 @@ class Compiler:
         family, entry = sight.copy.entries[mine]
         return explain(sight.copy.header, family, entry, mine, sight.seen).reason
 
-    def _returned(self, place: Place, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
+    def _returned(self, place: Asked, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Which return decides a workload after a change."""
         name = place.site.header
         content = changed.get(name, self.data[name])
         key = (place.site.name, name, content, arch)
         if key not in self.returned:
             copy = self.mark({name: content})[name]
-            (everything,) = (p for p in self._all([name]) if p.site == place.site)
-            question = self._keys(everything, arch, copy)
-            told = self._ask([question], self.includes(changed), {name: copy})
-            if told.errors:
-                raise Problems(told.errors)
-            self.returned[key] = {
-                _point(one): _told(question, one, arch, told, copy).shown
-                for one in everything.points
-            }
+            question = self._keys(self._whole(place), arch, copy)
+            told = self._ask([question], self.includes(changed), {name: copy}).checked()
+            self.returned[key] = {point: row.entry for (point, _), row in told.by_point.items()}
         found = self.returned[key][point]
         if found is None:
             return "the compiler takes other values"
         return f"the compiler takes what {name}:{found[1].line} ({found[0].name}) returns"
 
-    def _look(self, place: Place, changed: Mapping[str, bytes], arch: str) -> "Sight":
+    def _look(self, place: Asked, changed: Mapping[str, bytes], arch: str) -> Sight:
         """Asks for all workloads of a site: what a policy wants shows in those that it takes."""
         name, scope = place.site.header, place.site.scope
         copy = self.mark({name: changed.get(name, self.data[name])})[name]
-        (everything,) = (p for p in self._all([name]) if p.site == place.site)
+        everything = self._whole(place)
         declared = [f for f in copy.header.families if f.namespace == scope]
         families = with_new(everything.families, declared)
-        question = Asked(place.site, everything.points, (arch,), families, values=False)
-        told = self._ask([question], self.includes(changed), {name: copy})
-        if told.errors:
-            raise Problems(told.errors)
+        question = replace(everything, archs=(arch,), families=families, values=False)
+        told = self._ask([question], self.includes(changed), {name: copy}).checked()
         read = used_families(copy.header.chains, scope, arch)
         sight = Sight(copy, Seen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)}), {})
-        for point in everything.points:
-            row = told.of(point, arch, marked=True)
-            assert row is not None
-            found = shown(families, point, row, copy)
-            for family, key in found.keys.items():
+        for (workload, _), row in told.rows.items():
+            for family, key in row.keys.items():
                 if family in read:
-                    sight.seen.note(family, key, found.entry, describe(point))
-                    if key.entry not in {-1, found.entry}:
-                        sight.passed_by[_point(point)] = key.entry
+                    sight.seen.note(family, key, row.number, describe(workload))
+                    if key.number not in {-1, row.number}:
+                        sight.passed_by[named(workload)] = key.number
         return sight
+
+    def _whole(self, place: Asked) -> Asked:
+        """A site with all of its workloads."""
+        (found,) = (p for p in self._all([place.site.header]) if p.site == place.site)
+        return found
 
     def includes(self, changed: Mapping[str, bytes] | None = None) -> tuple[str, ...]:
         """The tree's include folders, before them those of changed headers."""
@@ -196,12 +172,11 @@ class Compiler:
 
     def _ask(
         self, asked: Sequence[Asked], includes: tuple[str, ...], marked: Mapping[str, Marked]
-    ) -> Answered:
-        return ask(
-            asked, Tree(self.cub.version, includes, marked), self.nvcc, progress=self.progress
-        )
+    ) -> Selection:
+        tree = AskedTree(self.cub.version, includes, marked)
+        return ask(tree, asked, self.nvcc, progress=self.progress)
 
-    def _question(self, place: Place, after: Mapping[str, Marked]) -> Asked:
+    def _question(self, place: Asked, after: Mapping[str, Marked]) -> Asked:
         """A site's workloads on each arch that has a policy of its own there, or returns.
 
         All others get what the next older one gets: nothing else tells them apart.
@@ -218,46 +193,23 @@ class Compiler:
                 if chain.namespace == place.site.scope
                 for policy in chain.policies
             }
-        return Asked(place.site, place.points, tuple(sorted(archs, key=arch_number)))
+        ordered = tuple(sorted(archs, key=arch_number))
+        return replace(place, archs=ordered, families=())
 
-    def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Place, ...]:
+    def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Asked, ...]:
         return self._places(frozenset(names))
 
-    def _places(self, names: frozenset[str] = frozenset()) -> tuple[Place, ...]:
+    def _places(self, names: frozenset[str] = frozenset()) -> tuple[Asked, ...]:
         found = places(self.cub, list(self.headers.values()), ALL, {}, names)
         return tuple(p for p in found if self.only in {None, p.site.dialect})
 
-    def _asked(self, points: Sequence[Point]) -> tuple[Place, ...]:
+    def _asked(self, points: Sequence[Point]) -> tuple[Asked, ...]:
         """The places of some workloads, with these alone."""
         if not points:
             return ()
         wanted = set(points)
         kept = [
-            replace(place, points=tuple(p for p in place.points if _point(p) in wanted))
+            replace(place, points=tuple(p for p in place.points if named(p) in wanted))
             for place in self._places()
         ]
         return tuple(place for place in kept if place.points)
-
-
-def _told(asked: Asked, point: Workload, arch: str, answered: Answered, copy: Marked) -> Told:
-    row, marks = answered.of(point, arch), answered.of(point, arch, marked=True)
-    if row is None or marks is None:
-        raise InputError(f"the compiler says nothing about {describe(point)}")
-    if asked.branches:
-        found = returned(asked.families, point, marks, copy)
-        entry = None if found.entry is None else copy.entries[found.entry]
-        leads = {entry[0].name: Lead((), entry)} if entry else {}
-        return Told(values(asked.site, row), entry, leads, found.sizes, found.traits)
-    found = shown(asked.families, point, marks, copy)
-    leads = {
-        name: Lead(key.args, copy.entries[key.entry] if key.entry >= 0 else None)
-        for name, key in found.keys.items()
-    }
-    entry = None if found.entry is None else copy.entries[found.entry]
-    return Told(values(asked.site, row), entry, leads, found.sizes)
-
-
-def _point(workload: Workload) -> Point:
-    """A workload as planning names it."""
-    assert isinstance(workload.call, BenchmarkBinding)
-    return point_of(workload.call.name, workload.values)

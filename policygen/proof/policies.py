@@ -9,7 +9,7 @@ from policygen.model.policies import Policies, Question, Whole
 from policygen.model.workload import point_of
 from policygen.proof.answers import spelled
 from policygen.proof.compile import Progress
-from policygen.proof.probe import Asked, Tree, ask, workloads
+from policygen.proof.probe import Asked, AskedTree, probe, workloads
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import LADDER
 
@@ -19,7 +19,7 @@ ARCHS = tuple(f"sm{number}" for number in LADDER)
 
 def ask_policies(
     questions: Sequence[Question],
-    tree: Tree,
+    tree: AskedTree,
     toolchain: Toolchain,
     *,
     archs: Sequence[str] = ARCHS,
@@ -32,7 +32,7 @@ def ask_policies(
         Asked(_site(question), workloads(question.benchmark, tree.version), ordered)
         for question in questions
     ]
-    answered = ask(asked, tree, toolchain, progress=progress, std=std)
+    answered = probe(asked, tree, toolchain, progress=progress, std=std)
     if answered.errors:
         raise Problems(answered.errors)
     found = {}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from policygen.bindings.load import Bound, axis_values, bound, types
 from policygen.errors import InputError
@@ -10,20 +10,8 @@ from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
 from policygen.model.tuning import Family, TuningHeader
 from policygen.model.workload import axis_name
-from policygen.proof.probe import workloads
+from policygen.proof.probe import Asked, workloads
 from policygen.proof.unit import BoundFamily, Workload
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A site of this tree, with what is asked there."""
-
-    algorithm: str
-    site: Site
-    families: tuple[BoundFamily, ...]
-    points: tuple[Workload, ...]
-    tuned: bool = True
-    """Whether CUB has entries for it, in either dialect; without any, all values are defaults."""
 
 
 def places(
@@ -32,7 +20,7 @@ def places(
     pattern: re.Pattern[str],
     axes: Mapping[str, frozenset[str]],
     header_names: frozenset[str] = frozenset(),
-) -> tuple[Place, ...]:
+) -> tuple[Asked, ...]:
     """Every site of these headers with benchmarks that match; nothing left is an error."""
     found = []
     for algorithm in bound(cub.version):
@@ -49,7 +37,8 @@ def places(
             if points:
                 families = bound_families(algorithm, site, headers)
                 tuned = any(binding.site == site.name for binding in algorithm.families)
-                found.append(Place(algorithm.algorithm, site, families, tuple(points), tuned))
+                asked = Asked(site, tuple(points), families=families, tuned=tuned)
+                found.append(replace(asked, algorithm=algorithm.algorithm))
     if not found:
         raise nothing_bound(cub.version, pattern, axes, header_names)
     return tuple(found)
@@ -65,7 +54,7 @@ def bound_families(
     return tuple((binding, _kinds(binding, family)) for binding, family in found)
 
 
-def scaled_families(version: str, place: Place) -> tuple[BoundFamily, ...]:
+def scaled_families(version: str, place: Asked) -> tuple[BoundFamily, ...]:
     """The families that tell by which sizes the counts of a site are scaled, in any dialect."""
     return tuple(
         (binding, ())

@@ -20,9 +20,9 @@ BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
 """A family, and for each of its template parameters whether it is a `type` or a `value`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """A point of a call's axes."""
+    """A point of a call's axes; two are never the same one."""
 
     call: Call
     values: Mapping[str, str]
