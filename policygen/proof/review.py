@@ -9,7 +9,6 @@ from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
 from policygen.model.review import Evidence, ReviewedEntry
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.model.workload import point_of
 
 Key = tuple[object, ...]
 """What an entry is known by, wherever it stands."""
@@ -78,7 +77,7 @@ def reviewed(
 
 def _reviewed(one: Touched, rows: Sequence[Differing], known: Found) -> ReviewedEntry:
     place = one.place
-    points = {point_of(row.benchmark, row.workload) for row in rows}
+    points = {row.point for row in rows}
     same = (place.header, place.family, place.args)
     entry = one.after or one.before
     assert entry is not None
