@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from typing import TypeVar
 
 from policygen.cache import digest
 from policygen.errors import PolicygenError, ProcessError, UnprovableError
@@ -23,6 +24,7 @@ Progress = Callable[[int, int, str], None]
 FLAGS = ("-ptx", "-w")
 UNITS = "units"
 """Where units are compiled, and stay when they are refused."""
+Answer = TypeVar("Answer")
 LINES = 12
 """As much of the compiler's message as is shown."""
 MEMORY = "Is there enough memory?"
@@ -70,12 +72,7 @@ def compile_all(
         with taken:
             lock = locks.setdefault((unit.identity, unit.arch, unit.includes), Lock())
         with lock:  # the second of two equal units finds what the first one made
-            try:
-                return _compile(unit, toolchain, told, writer)
-            except UnprovableError:
-                raise  # no answer of this tree is worth anything
-            except PolicygenError as error:
-                return error
+            return attempt(lambda: _compile(unit, toolchain, told, writer))
 
     with threads() as pool:
         for index, (unit, result) in enumerate(zip(units, pool.map(one, units), strict=True)):
@@ -96,29 +93,63 @@ def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str], write
 def _made(
     unit: Unit, options: Sequence[str], toolchain: Toolchain, told: Callable[[str], str], key: str
 ) -> Made:
-    folder = cache_folder() / UNITS
-    # A folder of its own: another process may compile the same unit at the same time.
-    with _writable(folder), TemporaryDirectory(dir=folder) as temporary:
-        source, made = Path(temporary) / UNIT, Path(temporary) / "main.ptx"
-        mark = new_mark()
-        source.write_text(marked(unit.text(), mark))
+    mark, cache = new_mark(), cache_folder()
+    with unit_file(marked(unit.text(), mark), cache) as source:
+        folder, made = source.parent, source.with_suffix(".ptx")
         command = [str(toolchain.nvcc), *options, *(f"-I{i}" for i in unit.includes)]
-        try:
-            outputs = ["--keep", "--keep-dir", temporary, "-o", str(made)]
-            arguments = [*command, *outputs, str(source)]
-            run(arguments, folder=Path(temporary), limit=SECONDS, install=REMEDY)
-        except ProcessError as error:
-            raise compile_failure(error, source, folder / f"{key[:32]}.cu", command) from error
-        preprocessed = b"".join(path.read_bytes() for path in Path(temporary).glob("*.ii"))
+        compile_file(command, source, made, cache, key, "--keep", "--keep-dir", str(folder))
+        preprocessed = b"".join(path.read_bytes() for path in folder.glob("*.ii"))
         check_unnamed(preprocessed, source)
         # The mark is another one each time; the answer is not.
         ptx = made_of(made, mark).decode().replace(mark, "policygen_unit")
         return Made(told(ptx).encode(), preprocessed, source)
 
 
-def compile_failure(
-    error: ProcessError, source: Path, kept: Path, command: Sequence[str]
-) -> ProcessError:
+def attempt(make: Callable[[], Answer]) -> Answer | PolicygenError:
+    """Gives what is made, or why it is not: one failure must not end the others."""
+    try:
+        return make()
+    except UnprovableError:
+        raise  # no answer of this tree is worth anything
+    except PolicygenError as error:
+        return error
+    except OSError as error:
+        return cache_failure(error)
+
+
+@contextmanager
+def unit_file(text: str, cache: Path) -> Iterator[Path]:
+    """Writes a unit into a folder of its own; what a stopped compiler leaves there goes with it.
+
+    Another process may compile the same unit at the same time.
+    """
+    with folder_of_its_own(cache) as folder:
+        path = folder / UNIT
+        path.write_bytes(text.encode())
+        yield path
+
+
+@contextmanager
+def folder_of_its_own(cache: Path) -> Iterator[Path]:
+    """Makes a folder that is gone afterwards."""
+    units = cache / UNITS
+    units.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=units) as temporary:
+        yield Path(temporary)
+
+
+def compile_file(
+    command: Sequence[str], source: Path, made: Path, cache: Path, key: str, *more: str
+) -> None:
+    """Runs the compiler; a unit that it refuses stays in the cache."""
+    try:
+        arguments = [*command, *more, "-o", str(made), str(source)]
+        run(arguments, folder=source.parent, limit=SECONDS, install=REMEDY)
+    except ProcessError as error:
+        raise _failure(error, source, cache / UNITS / f"{key[:32]}.cu", command) from error
+
+
+def _failure(error: ProcessError, source: Path, kept: Path, command: Sequence[str]) -> ProcessError:
     """What to tell of a unit that does not compile: it stays, so that the command can be repeated.
 
     A compiler that was killed says nothing of the unit.
@@ -129,16 +160,6 @@ def compile_failure(
         return ProcessError([*command, str(source)], error.status, words, remedy)
     shown = shlex.join([*command, "-o", os.devnull, str(source.replace(kept))])
     return RefusedError([shown], error.status, _shortened(error.stderr))
-
-
-@contextmanager
-def _writable(folder: Path) -> Iterator[None]:
-    """The compiler writes to the cache's folder, so that it must be there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except OSError as error:
-        raise cache_failure(error) from error
 
 
 def _shortened(stderr: str) -> str:

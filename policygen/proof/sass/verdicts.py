@@ -9,7 +9,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.sass import Different, KernelPlace, Refused, Renamed, SassRow, Side
 from policygen.proof.sass.compiler import Kernels, Spot
-from policygen.proof.sass.difference import diff, summary
+from policygen.proof.sass.kernel_diff import diff, summary
 from policygen.proof.sass.names import demangled, function, lasting, short
 from policygen.proof.sass.pairs import Pair, pairs, verdict
 from policygen.proof.sass.sides import Sides
