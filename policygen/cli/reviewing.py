@@ -53,7 +53,7 @@ def look(
     from policygen.errors import Problems
     from policygen.model.review import Review
     from policygen.proof.difference import compare_resolutions
-    from policygen.proof.review import Found, reviewed, touched
+    from policygen.proof.review import Known, reviewed, touched
 
     change = _change(cub, base, store)
     names = tuple(sorted(change.contents))
@@ -83,7 +83,7 @@ def look(
         different += by_families.different
         compared += by_families.compared
     labels = _labels(entries, different, plan)
-    found = Found(
+    found = Known(
         _evidence(plan, files, cub.version, labels, remarks),
         _findings(change),
         _unreachable(change, quiet=quiet) if entries else (),
@@ -109,11 +109,11 @@ def look(
 def _unasked(cub: "Cub", change: Change, asked: "tuple[Finding, ...]") -> "Review":
     """Nothing that a compiler is asked about: no header differs, or what it said is no proof."""
     from policygen.model.review import Review
-    from policygen.proof.review import Found, reviewed, touched
+    from policygen.proof.review import Known, reviewed, touched
 
     entries = touched(change.before.headers, change.after.headers)
     findings = _findings(change) if entries else ()
-    told, _ = reviewed(entries, (), Found((), findings, ()))
+    told, _ = reviewed(entries, (), Known((), findings, ()))
     remark = "the compiler was not asked" if change.contents else "no tuning header differs"
     remarks = (*change.remarks, remark)
     return Review(
@@ -275,7 +275,7 @@ def _evidence(
 def _findings(change: Change) -> "tuple[Finding, ...]":
     """What lint says of the headers as they are now."""
     from policygen.model.tuning import Scan
-    from policygen.proof.lint.place import Source
+    from policygen.proof.lint.place import HeaderSource
     from policygen.proof.lint.run import lint
     from policygen.report.console import nearby
 
@@ -286,7 +286,7 @@ def _findings(change: Change) -> "tuple[Finding, ...]":
         chains=tuple(chain for header in headers for chain in header.chains),
     )
     paths = change.after.paths
-    sources = {n: Source(nearby(paths[n]), new) for n, (_, new) in change.contents.items()}
+    sources = {n: HeaderSource(nearby(paths[n]), new) for n, (_, new) in change.contents.items()}
     return lint(scan, sources).findings
 
 

@@ -47,7 +47,7 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(Generic[Row]):
+class DeltaRow(Generic[Row]):
     """What two selections say of a workload on an architecture."""
 
     benchmark: str
@@ -74,7 +74,7 @@ class Delta(Generic[Row]):
     archs: tuple[str, ...]
     compared: int
     """Workloads times architectures."""
-    changes: tuple[Difference[Row], ...]
+    changes: tuple[DeltaRow[Row], ...]
 
 
 def delta(
@@ -90,6 +90,6 @@ def delta(
         was, now = before.get(spot, absent), after.get(spot, absent)
         if unlike(was, now):
             (benchmark, workload), arch = spot
-            changes.append(Difference(benchmark, workload, arch, was, now))
+            changes.append(DeltaRow(benchmark, workload, arch, was, now))
     archs = sorted({arch for _, arch in spots}, key=arch_number)
     return Delta(tuple(archs), len(spots), tuple(changes))

@@ -6,7 +6,7 @@ from policygen.model.arch import arch_number
 from policygen.model.changes import changes
 from policygen.model.effect import Changed, Effect, Role, Wrong
 from policygen.model.plan import Plan
-from policygen.model.selection import Delta, Difference, Values
+from policygen.model.selection import Delta, DeltaRow, Values
 from policygen.model.tuning import Value, spell
 from policygen.model.workload import Point
 
@@ -66,14 +66,14 @@ def _allowed(plan: Plan) -> dict[Place, Role]:
     }
 
 
-def _unplanned(change: Difference[Values], arch: str) -> str:
+def _unplanned(change: DeltaRow[Values], arch: str) -> str:
     pairs = ", ".join(changes(change.before, change.after))
     if arch_number(change.arch) < arch_number(arch):
         return f"an earlier architecture changes: {pairs}"
     return f"it was not to change, and does: {pairs}"
 
 
-def _changed(change: Difference[Values], role: Role) -> Changed:
+def _changed(change: DeltaRow[Values], role: Role) -> Changed:
     return Changed(
         benchmark=change.benchmark,
         workload=dict(change.workload),

@@ -19,7 +19,7 @@ from policygen.model.plan import (
     Reached,
 )
 from policygen.model.results import ScoredWorkload
-from policygen.model.selection import Delta, Difference, Values
+from policygen.model.selection import Delta, DeltaRow, Values
 from policygen.model.workload import Point
 from policygen.planning.cases import Case, by_entry
 from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
@@ -258,10 +258,10 @@ class Planner:
         reached = [_reached(c, kept=False) for c in shared]
         return outcome, draft, reached + [_reached(c, kept=kept) for c in later]
 
-    def _check_own(self, later: Sequence[Difference[Values]]) -> None:
+    def _check_own(self, later: Sequence[DeltaRow[Values]]) -> None:
         """Refuses changes for those with returns of their own; the others get what is written."""
         target, version = arch_number(self.options.arch), self.sources.cub.version
-        owners: list[tuple[Difference[Values], str]] = []
+        owners: list[tuple[DeltaRow[Values], str]] = []
         for change in later:
             _, site = site_of(benchmark_of(change.benchmark, version), version, "selectors")
             returned = self.sources.headers[site.header].selectors
@@ -271,7 +271,7 @@ class Planner:
         if owners:
             raise NotKeptError(owners)
 
-    def _pinned(self, outcome: Outcome, later: Sequence[Difference[Values]]) -> Draft:
+    def _pinned(self, outcome: Outcome, later: Sequence[DeltaRow[Values]]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""
         try:
             draft = self.drafted(outcome.writes)
@@ -322,7 +322,7 @@ def _cases(writes: Sequence[Write]) -> list[Case]:
     return [spot for spot in spots if isinstance(spot, Case)]
 
 
-def _later(compared: Delta[Values], arch: str) -> list[Difference[Values]]:
+def _later(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
     return [c for c in compared.changes if arch_number(c.arch) > arch_number(arch)]
 
 
@@ -340,7 +340,7 @@ def _in_order(
     return [action for _, action in sorted(placed, key=lambda pair: pair[0])]
 
 
-def _in_spite(change: Difference[Values]) -> str:
+def _in_spite(change: DeltaRow[Values]) -> str:
     pairs = ", ".join(told_changes(change.before, change.after))
     return (
         f"{change.name} on {change.arch} would change in spite of the entries that are to"
@@ -348,7 +348,7 @@ def _in_spite(change: Difference[Values]) -> str:
     )
 
 
-def _reached(change: Difference[Values], *, kept: bool) -> Reached:
+def _reached(change: DeltaRow[Values], *, kept: bool) -> Reached:
     return Reached(
         benchmark=change.benchmark, workload=dict(change.workload), arch=change.arch, kept=kept
     )

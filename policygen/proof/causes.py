@@ -18,7 +18,7 @@ OF_RETURNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class KeysSeen:
     """What the workloads of a site gave, by family."""
 
     keys: dict[str, dict[tuple[int, tuple[str, ...]], str]]
@@ -36,7 +36,7 @@ class Seen:
 
 
 def explain(
-    header: TuningHeader, family: Family, entry: Entry, number: int, seen: Seen
+    header: TuningHeader, family: Family, entry: Entry, number: int, seen: KeysSeen
 ) -> Unreachable:
     """The reason, with an example where a workload has the entry's key."""
     cause, reason, example = _cause(header, family, entry, number, seen)
@@ -44,7 +44,7 @@ def explain(
 
 
 def _cause(
-    header: TuningHeader, family: Family, entry: Entry, number: int, seen: Seen
+    header: TuningHeader, family: Family, entry: Entry, number: int, seen: KeysSeen
 ) -> tuple[Cause, str, str | None]:
     if entry.kind == "branch":
         return "condition", OF_RETURNS, None
@@ -81,7 +81,7 @@ def _lacking(entry: Entry, missing: Sequence[str]) -> tuple[Cause, str]:
     return "missing member", f"has no {names}; the selection needs it"
 
 
-def _gate(family: Family, entry: Entry, seen: Seen) -> str:
+def _gate(family: Family, entry: Entry, seen: KeysSeen) -> str:
     """What the keys whose entries are selected have in common, and this one lacks."""
     shown = seen.shown.get(family.name, set())
     for position, literal in _literals(entry):

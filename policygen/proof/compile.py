@@ -34,7 +34,7 @@ PIPE = "Does a header include a pipe, or itself, or compute for ever?"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class TranslationUnit:
     """One compile: a text, where it looks for headers, and for which architecture."""
 
     name: str
@@ -52,7 +52,7 @@ class RefusedError(ProcessError):
 
 
 def compile_all(
-    units: Sequence[Unit],
+    units: Sequence[TranslationUnit],
     toolchain: Toolchain,
     told: Callable[[str], str],
     *,
@@ -68,7 +68,7 @@ def compile_all(
     taken = Lock()
     locks: dict[tuple[str, str, tuple[str, ...]], Lock] = {}
 
-    def one(unit: Unit) -> str | PolicygenError:
+    def one(unit: TranslationUnit) -> str | PolicygenError:
         with taken:
             lock = locks.setdefault((unit.identity, unit.arch, unit.includes), Lock())
         with lock:  # the second of two equal units finds what the first one made
@@ -82,7 +82,9 @@ def compile_all(
     return results
 
 
-def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str], writer: str) -> str:
+def _compile(
+    unit: TranslationUnit, toolchain: Toolchain, told: Callable[[str], str], writer: str
+) -> str:
     options = [f"-std=c++{unit.std}", *FLAGS, f"-arch=sm_{arch_number(unit.arch)}"]
     key = digest(toolchain.identity, writer, *options, unit.identity)
     paths = (*unit.includes, *toolchain.roots)
@@ -91,7 +93,11 @@ def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str], write
 
 
 def _made(
-    unit: Unit, options: Sequence[str], toolchain: Toolchain, told: Callable[[str], str], key: str
+    unit: TranslationUnit,
+    options: Sequence[str],
+    toolchain: Toolchain,
+    told: Callable[[str], str],
+    key: str,
 ) -> Made:
     mark, cache = new_mark(), cache_folder()
     with unit_file(marked(unit.text(), mark), cache) as source:

@@ -29,7 +29,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
+class IncludeFolders:
     """Include folders as a compiler looks through them: the first that has a file gives it.
 
     A file is named by its place in them, so that two trees with the same headers are one.
@@ -76,14 +76,14 @@ def remembered(
     kind: str, key: str, paths: Sequence[str], make: Callable[[], Made], folder: Path | None = None
 ) -> bytes:
     """What was made for a key of files with the same content, else what is made of them now."""
-    found = Folders(tuple(paths))
+    found = IncludeFolders(tuple(paths))
     lists = _lists(key, folder)
     for names in lists:
         name = _entry(key, names, found)
         if name is not None and (known := kept(kind, name, folder)) is not None:
             return known
     made = make()
-    now = Folders(tuple(paths))
+    now = IncludeFolders(tuple(paths))
     names = files(made.preprocessed, now, made.source.parent)
     # A list of nothing was not understood, and vouches for nothing.
     if names and (name := _entry(key, names, now)) is not None:
@@ -93,7 +93,7 @@ def remembered(
     return made.data
 
 
-def files(preprocessed: bytes, folders: Folders, own: Path) -> list[str]:
+def files(preprocessed: bytes, folders: IncludeFolders, own: Path) -> list[str]:
     """The files that a preprocessed unit came from.
 
     nvcc's `-MD` would list them too, by preprocessing all a second time.
@@ -141,7 +141,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return bytes([int(text, 8)]) if len(text) == 3 else text
 
 
-def _entry(key: str, names: Iterable[str], folders: Folders) -> str | None:
+def _entry(key: str, names: Iterable[str], folders: IncludeFolders) -> str | None:
     """The name of what was made of these files; none where one is missing."""
     parts = [key]
     for name in names:

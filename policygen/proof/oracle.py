@@ -14,7 +14,7 @@ from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.ask import Selection, ask, named
-from policygen.proof.causes import Seen, explain
+from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.compile import Progress
 from policygen.proof.overlay import overlay
 from policygen.proof.probe import Asked, AskedTree
@@ -33,7 +33,7 @@ class Sight:
     """What all workloads of a site showed on an architecture."""
 
     copy: Marked
-    seen: Seen
+    seen: KeysSeen
     passed_by: dict[Point, int]
     """The entry that a workload's key leads to, and that is not selected."""
 
@@ -150,7 +150,9 @@ class Compiler:
         question = replace(everything, archs=(arch,), families=families, values=False)
         told = self._ask([question], self.includes(changed), {name: copy}).checked()
         read = used_families(copy.header.chains, scope, arch)
-        sight = Sight(copy, Seen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)}), {})
+        sight = Sight(
+            copy, KeysSeen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)}), {}
+        )
         for (workload, _), row in told.rows.items():
             for family, key in row.keys.items():
                 if family in read:

@@ -11,7 +11,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.model.bindings import Call, Site
 from policygen.model.marks import Marked
 from policygen.proof import answers
-from policygen.proof.compile import Progress, RefusedError, Unit, compile_all
+from policygen.proof.compile import Progress, RefusedError, TranslationUnit, compile_all
 from policygen.proof.mark import NOTHING
 from policygen.proof.overlay import overlay
 from policygen.proof.toolchain import Toolchain
@@ -175,12 +175,12 @@ def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
         yield lot
 
 
-def _unit(batch: Batch, tree: AskedTree, std: int) -> Unit:
+def _unit(batch: Batch, tree: AskedTree, std: int) -> TranslationUnit:
     headers = dict.fromkeys(section.site.header for section in batch.sections)
     folders = [overlay(name, tree.marked[name].data) for name in headers] if batch.marked else []
     short = ", ".join(name.removeprefix("tuning_").removesuffix(".cuh") for name in headers)
     rendered_from = context(batch.sections, tree.version)
-    return Unit(
+    return TranslationUnit(
         name=f"{short}{' (entries)' if batch.marked else ''}",
         identity=identity(rendered_from),
         text=partial(render, rendered_from),

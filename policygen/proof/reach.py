@@ -15,7 +15,7 @@ from policygen.model.selection import Selected
 from policygen.model.tuning import PolicyChain, TuningHeader
 from policygen.model.workload import axes, in_words
 from policygen.proof.ask import ask
-from policygen.proof.causes import Seen, explain
+from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.compile import Progress
 from policygen.proof.probe import Asked, AskedTree, workloads
 from policygen.proof.resolve import used_families
@@ -194,10 +194,10 @@ def _count(
 
 def _sightings(
     places: Sequence[Asked], copy: Marked, rows: Mapping[tuple[Workload, str], Selected]
-) -> tuple[Sightings, Seen]:
+) -> tuple[Sightings, KeysSeen]:
     """What shows for the workloads of some sites, and where their keys lead."""
     lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
-    by, seen = Sightings(), Seen({}, {}, lines)
+    by, seen = Sightings(), KeysSeen({}, {}, lines)
     for place in places:
         chains, scope = copy.header.chains, place.site.scope
         read = {arch: used_families(chains, scope, arch) for arch in place.archs}

@@ -36,7 +36,7 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Known:
     """What else is known of a tree, by the place of an entry."""
 
     evidence: Sequence[Evidence]
@@ -57,7 +57,7 @@ def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> li
 
 
 def reviewed(
-    entries: Sequence[Touched], different: Sequence[Differing], known: Found
+    entries: Sequence[Touched], different: Sequence[Differing], known: Known
 ) -> tuple[tuple[ReviewedEntry, ...], tuple[Differing, ...]]:
     """The entries with what they reach; and what differs by none of them."""
     after = {one.place: one for one in entries if one.after is not None}
@@ -75,7 +75,7 @@ def reviewed(
     return found, tuple(others)
 
 
-def _reviewed(one: Touched, rows: Sequence[Differing], known: Found) -> ReviewedEntry:
+def _reviewed(one: Touched, rows: Sequence[Differing], known: Known) -> ReviewedEntry:
     place = one.place
     points = {row.point for row in rows}
     same = (place.header, place.family, place.args)

@@ -7,7 +7,7 @@ from policygen.bindings.load import bound
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
 from policygen.model.plan import Options
-from policygen.model.selection import Delta, Difference, Key, Selected
+from policygen.model.selection import Delta, DeltaRow, Key, Selected
 from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.source.header import read_header
@@ -209,7 +209,7 @@ class Pretend:
             for arch in self.archs:
                 was, now = (self.values(d, point, arch) for d in (self.data, after))
                 if was != now:
-                    changes.append(Difference(*point, arch, was, now))
+                    changes.append(DeltaRow(*point, arch, was, now))
         return Delta(self.archs, len(self.archs) * len(self.points), tuple(changes))
 
     def why_not(self, changed, point, arch):

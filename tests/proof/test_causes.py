@@ -4,7 +4,7 @@ import pytest
 
 from policygen.model.reach import Unreachable
 from policygen.model.selection import Key
-from policygen.proof.causes import Seen, explain
+from policygen.proof.causes import KeysSeen, explain
 from policygen.source.header import read_header
 
 HEADER = """CUB_NAMESPACE_BEGIN
@@ -50,7 +50,7 @@ def why(text, keys, shown=()) -> Unreachable:
     header = read_header("tuning_demo.cuh", HEADER.replace("ENTRY", text).encode())
     family = header.families[1]
     (entry,) = family.specializations
-    seen = Seen({}, {})
+    seen = KeysSeen({}, {})
     for number, *args in keys:
         key = Key(tuple(args), number=number)
         seen.note(family.name, key, number if key.args in shown else None, f"T={args[0]} on sm100")
@@ -220,7 +220,7 @@ def test_a_member_of_another_policy_is_not_asked_for():
     )
     header = read_header("tuning_demo.cuh", text.encode())
     missing = [
-        explain(header, family, entry, OWN, Seen({}, {})).reason
+        explain(header, family, entry, OWN, KeysSeen({}, {})).reason
         for family in header.families
         if family.name == "sm100_tuning"
         for entry in family.specializations
@@ -235,7 +235,7 @@ def test_the_entry_that_shadows_is_named_by_its_line():
     text = HEADER.replace("ENTRY", f"{ANY_TYPE}flagged::no, 4> {WHOLE}")
     header = read_header("tuning_demo.cuh", text.encode())
     family = header.families[1]
-    seen = Seen({}, {}, lines={1: 47})
+    seen = KeysSeen({}, {}, lines={1: 47})
     seen.note(family.name, Key(INT, number=1), 1, "a workload")
     found = explain(header, family, family.specializations[0], OWN, seen)
     assert found.reason == (
@@ -244,7 +244,7 @@ def test_the_entry_that_shadows_is_named_by_its_line():
 
 
 def test_the_first_workload_that_led_to_an_entry_is_the_example():
-    seen = Seen({}, {})
+    seen = KeysSeen({}, {})
     seen.note("sm100_tuning", Key(INT, number=1), 1, "the first")
     seen.note("sm100_tuning", Key(INT, number=1), 1, "the second")
     seen.note("sm100_tuning", Key(BYTE, number=2), None, "the third")

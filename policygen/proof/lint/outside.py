@@ -6,7 +6,7 @@ from pathlib import Path
 from policygen.model.cub import Cub
 from policygen.model.lint import Finding
 from policygen.proof.lint.place import place
-from policygen.proof.outside.asks import Asked, asks
+from policygen.proof.outside.asks import Dependence, asks
 
 
 def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) -> list[Finding]:
@@ -22,7 +22,7 @@ def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) 
     return [_finding(asked, named) for asked in asks(names, folders)]
 
 
-def _finding(asked: Asked, named: Callable[[Path], str]) -> Finding:
+def _finding(asked: Dependence, named: Callable[[Path], str]) -> Finding:
     where = place(asked.header.data, asked.span)
     return Finding(
         rule="not-provable",

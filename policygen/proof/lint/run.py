@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from policygen.model.lint import Finding, LintReport
 from policygen.model.tuning import Family, Scan
-from policygen.proof.lint.place import Source, place
+from policygen.proof.lint.place import HeaderSource, place
 from policygen.proof.lint.rules import RULES, Rule
 from policygen.proof.lint.subject import Remark, Subject, bindings_of, subjects
 
@@ -13,7 +13,7 @@ FamilyName = tuple[str, str, str]
 
 def lint(
     scan: Scan,
-    sources: Mapping[str, Source],
+    sources: Mapping[str, HeaderSource],
     rules: tuple[Rule, ...] = RULES,
     families: Collection[FamilyName] | None = None,
     unprovable: Collection[Finding] = (),
@@ -55,7 +55,7 @@ def family_name(family: Family) -> FamilyName:
     return family.header, family.namespace, family.name
 
 
-def _finding(rule: Rule, subject: Subject, remark: Remark, source: Source) -> Finding:
+def _finding(rule: Rule, subject: Subject, remark: Remark, source: HeaderSource) -> Finding:
     where = place(source.data, remark.span, remark.word)
     return Finding(
         rule=rule.name,

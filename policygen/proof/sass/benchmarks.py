@@ -9,7 +9,7 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.cub import Cub
 from policygen.model.workload import Point, point_of
 from policygen.proof.probe import workloads
-from policygen.proof.sass.build import Headers
+from policygen.proof.sass.build import UnitHeaders
 from policygen.proof.sass.calls import Wanted, wanted_benchmarks
 from policygen.proof.sites import matches
 from policygen.proof.unit import Workload, axis_headers
@@ -32,7 +32,7 @@ class Checkout:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BenchmarkSource:
     """A benchmark's source, narrowed."""
 
     text: str
@@ -40,19 +40,19 @@ class Source:
     scope: str
     """What the names of its kernels mention; those of NVBench and Thrust do not."""
 
-    def headers(self, arch: str) -> Headers:
+    def headers(self, arch: str) -> UnitHeaders:
         """It is preprocessed whole."""
-        return Headers(self.text, self.includes, arch, OPTIONS)
+        return UnitHeaders(self.text, self.includes, arch, OPTIONS)
 
 
 def sources(
     cub: Cub, includes: tuple[str, ...], wanted: Wanted, checkout: Checkout
-) -> dict[Point, Source]:
+) -> dict[Point, BenchmarkSource]:
     """The benchmarks of all workloads that are wanted, each source once for what it can be asked.
 
     What a source is not narrowed by, it has all of: its other types, and those of the other axes.
     """
-    found: dict[Point, Source] = {}
+    found: dict[Point, BenchmarkSource] = {}
     folders = (*includes, str(checkout.folder), *checkout.includes)
     for site, benchmark in wanted_benchmarks(cub, wanted):
         path = checkout.files.get(benchmark.name)
@@ -65,7 +65,7 @@ def sources(
                 point = point_of(benchmark.name, values)
                 if point not in found:
                     text = _render(benchmark, axes, values, cub.version, path, checkout.folder)
-                    found[point] = Source(text, folders, site.namespace)
+                    found[point] = BenchmarkSource(text, folders, site.namespace)
     return found
 
 

@@ -53,7 +53,7 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class Headers:
+class UnitHeaders:
     """What a unit includes: a unit without its call, where it looks, for which architecture."""
 
     text: str
@@ -82,12 +82,12 @@ class Job:
     """One compile; it holds all that it needs, so that any process can do it."""
 
     text: str
-    headers: Headers
+    headers: UnitHeaders
     content: str
     """Names what the preprocessor makes of the headers."""
 
 
-def preprocess(headers: Headers, tools: Tools, cache: Path) -> str | PolicygenError:
+def preprocess(headers: UnitHeaders, tools: Tools, cache: Path) -> str | PolicygenError:
     """A name for what the preprocessor makes of headers: the same for the same text.
 
     Where lines stand, and which files they come from, does not matter.
@@ -108,7 +108,7 @@ def disassemble(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | Pol
     return attempt(lambda: _kernels("sass", ["-sass", "-res-usage"], _listed, job, tools, cache))
 
 
-def _preprocessed(headers: Headers, tools: Tools, cache: Path) -> str:
+def _preprocessed(headers: UnitHeaders, tools: Tools, cache: Path) -> str:
     key = digest(headers.text, *headers.flags, tools.identity, written_by(lexemes, preprocessed))
     paths = (*headers.includes, *tools.roots)
     return remembered(
@@ -116,7 +116,7 @@ def _preprocessed(headers: Headers, tools: Tools, cache: Path) -> str:
     ).decode()
 
 
-def _named(headers: Headers, tools: Tools, cache: Path, key: str) -> Made:
+def _named(headers: UnitHeaders, tools: Tools, cache: Path, key: str) -> Made:
     mark = new_mark()
     with unit_file(ended(headers.text, mark), cache) as source:
         made = source.with_suffix(".ii")

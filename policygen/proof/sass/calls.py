@@ -10,13 +10,15 @@ from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Cub
 from policygen.model.workload import Point, point_of
 from policygen.proof.probe import workloads
-from policygen.proof.sass.build import Headers
-from policygen.proof.sass.unit import render, render_headers
+from policygen.proof.sass.build import UnitHeaders
 from policygen.proof.sites import matches, sites_of
-from policygen.proof.unit import Workload
+from policygen.proof.unit import Workload, axis_declaration, axis_headers
+from policygen.rendering import fill
+
+TEMPLATE = "sass/call.cu.j2"
 
 
-class Unit(Protocol):
+class WorkloadUnit(Protocol):
     """A translation unit that makes kernels of a workload, in one tree."""
 
     @property
@@ -27,13 +29,13 @@ class Unit(Protocol):
     def scope(self) -> str | None:
         """The namespace that all its kernels mention; others, if any, are of no interest."""
 
-    def headers(self, arch: str) -> Headers:
+    def headers(self, arch: str) -> UnitHeaders:
         """What decides, beside the text, what it compiles to for an architecture."""
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """A workload's call, and nothing else."""
+class DeviceCall:
+    """Calls the device API for a workload, and nothing else."""
 
     site: Site
     workload: Workload
@@ -47,12 +49,33 @@ class Called:
     @property
     def text(self) -> str:
         """The translation unit."""
-        return render(self.site, self.workload, self.version)
+        call, values = self.workload.call, self.workload.values
+        assert isinstance(call, BenchmarkBinding)
+        # An axis that nothing mentions would make two units of the same one.
+        written = " ".join(
+            (*call.roles.values(), *call.constants.values(), call.algorithm_call or "")
+        )
+        mentioned = set(re.findall(r"\baxis::(\w+)", written)) & call.axes.keys()
+        return self._fill(
+            axes=[axis_declaration(a, values[a], self.version) for a in values if a in mentioned],
+            roles=call.roles,
+            constants=call.constants,
+            call=call.algorithm_call,
+        )
 
-    def headers(self, arch: str) -> Headers:
-        """What it includes, for an architecture."""
-        text = render_headers(self.site, self.workload, self.version)
-        return Headers(text, self.includes, arch)
+    def headers(self, arch: str) -> UnitHeaders:
+        """The same unit without the call: what both sides' headers make of it decides alone."""
+        text = self._fill(axes=[], roles={}, constants={}, call=None)
+        return UnitHeaders(text, self.includes, arch)
+
+    def _fill(self, **more: object) -> str:
+        call = self.workload.call
+        assert isinstance(call, BenchmarkBinding)
+        first = [call.call_header] if call.call_header else []
+        others = {*self.site.includes, *axis_headers(self.workload, self.version)}
+        includes = [*first, *sorted(others)]
+        namespaces = self.site.namespace.split("::")
+        return fill(TEMPLATE, {"includes": includes, "namespaces": namespaces, **more}, trim=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +88,7 @@ class Wanted:
     """Of these tuning headers alone."""
 
 
-def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, Called]:
+def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, DeviceCall]:
     """The calls of all workloads that are wanted; benchmarks without one are left out."""
     found = {}
     for site, benchmark in wanted_benchmarks(cub, wanted):
@@ -73,7 +96,7 @@ def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, Ca
             for workload in workloads(benchmark, cub.version):
                 if matches(workload, wanted.axes):
                     point = point_of(benchmark.name, workload.values)
-                    found[point] = Called(site, workload, cub.version, includes)
+                    found[point] = DeviceCall(site, workload, cub.version, includes)
     return found
 
 

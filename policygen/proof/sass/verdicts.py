@@ -8,7 +8,8 @@ from policygen.bindings.load import types
 from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.sass import Different, KernelPlace, Refused, Renamed, SassRow, Side
-from policygen.proof.sass.compiler import Kernels, Spot
+from policygen.model.selection import Spot
+from policygen.proof.sass.compiler import Kernels
 from policygen.proof.sass.kernel_diff import diff, summary
 from policygen.proof.sass.names import demangled, function, lasting, short
 from policygen.proof.sass.pairs import Pair, pairs, verdict

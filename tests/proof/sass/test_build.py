@@ -14,14 +14,14 @@ from policygen.errors import (
     UnprovableError,
 )
 from policygen.proof.compile import RefusedError
-from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
+from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble, preprocess
 from policygen.proof.toolchain import find_toolchain
 from tests.proof.sass.dumps import FOLDER, SUM_INT
 
 pytestmark = pytest.mark.nvcc
 
 TEXT = (FOLDER / "kernels.cu").read_text()
-HEADERS = Headers("#include <some.cuh>\nint used = VALUE;\n", (), "sm90")
+HEADERS = UnitHeaders("#include <some.cuh>\nint used = VALUE;\n", (), "sm90")
 
 
 @pytest.fixture(scope="module")
