@@ -48,9 +48,20 @@ def check_unnamed(preprocessed: bytes, source: Path) -> None:
             raise UnprovableError([f"{_place(preprocessed, start)}: it {text}"])
 
 
+def place_of(text: bytes, position: int) -> re.Match[bytes] | None:
+    """Which file's lines a position is among: the marker that comes before it."""
+    start = position + 1
+    while start > 0:
+        start = max(0, text.rfind(b"\n# ", 0, start) + 1)
+        if place := PLACE.match(text, start):
+            return place
+    return None
+
+
 def _place(text: bytes, position: int) -> str:
-    """Which line of which file a position comes from."""
-    for match in reversed(list(PLACE.finditer(text, 0, position))):
-        line = int(match[1]) + text.count(b"\n", match.end() + 1, position)
-        return f"{os.fsdecode(match[2])}:{line}"
-    return "the unit"
+    """Names the line of a file that a position comes from."""
+    place = place_of(text, position)
+    if place is None:
+        return "the unit"
+    line = int(place[1]) + text.count(b"\n", place.end() + 1, position)
+    return f"{os.fsdecode(place[2])}:{line}"
