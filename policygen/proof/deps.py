@@ -93,6 +93,17 @@ def remembered(
     return made.data
 
 
+def listing(folders: Sequence[str]) -> str:
+    """Names what folders hold, whatever stands in it."""
+    found = {
+        f"{path.removeprefix(folder)}/{name}"
+        for folder in folders
+        for path, below, names in os.walk(folder)
+        for name in (*below, *names)
+    }
+    return digest(*sorted(found))
+
+
 def files(preprocessed: bytes, folders: IncludeFolders, own: Path) -> list[str]:
     """The files that a preprocessed unit came from.
 

@@ -13,7 +13,7 @@ from policygen.model.sass import Kernel
 from policygen.process import run
 from policygen.proof import lexemes
 from policygen.proof.compile import attempt, compile_file, folder_of_its_own, unit_file
-from policygen.proof.deps import Made, remembered
+from policygen.proof.deps import Made, listing, remembered
 from policygen.proof.mark import check_unnamed, made_of, marked, new_mark
 from policygen.proof.sass import cubin as cubin_reader
 from policygen.proof.sass import listing as listings
@@ -109,7 +109,11 @@ def disassemble(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | Pol
 
 
 def _preprocessed(headers: UnitHeaders, tools: Tools, cache: Path) -> str:
-    key = digest(headers.text, *headers.flags, tools.identity, written_by(lexemes, preprocessed))
+    # The same files, read in the same way, make the same text: a computed include reads what it
+    # names, too. `__has_include` reads nothing, and answers by which files there are.
+    there = listing(headers.includes)
+    writer = written_by(lexemes, preprocessed)
+    key = digest(headers.text, *headers.flags, tools.identity, writer, there)
     paths = (*headers.includes, *tools.roots)
     return remembered(
         "preprocessed", key, paths, lambda: _named(headers, tools, cache, key), cache

@@ -16,7 +16,7 @@ from policygen.proof.sass.sides import Sides, compile_sides
 from policygen.proof.sass.verdicts import verdicts
 from policygen.proof.toolchain import find_toolchain
 from policygen.tree import open_tree
-from tests.probing import root
+from tests.probing import TUNINGS, changed_tree, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
@@ -71,6 +71,29 @@ def test_one_that_is_refused_does_not_end_the_others(tools, four, tmp_path):
     ]
     assert found.only_before
     assert isinstance(sides.before[spot], PolicygenError)
+
+
+def test_trees_with_the_same_files_are_preprocessed_once(tools, four, tmp_path):
+    """Headers that a change does not reach cost one run of nvcc, and not one for each side."""
+    runs, nvcc = tmp_path / "runs", tmp_path / "nvcc"
+    nvcc.write_text(f'#!/bin/sh\necho "$1" >> {runs}\nexec {tools.nvcc} "$@"\n')
+    nvcc.chmod(0o755)
+    counting = replace(tools, nvcc=str(nvcc))
+    tuning = (root("3.0.1") / TUNINGS / "tuning_merge.cuh").read_bytes()
+    trees = [changed_tree(tmp_path / n, "3.0.1", {"tuning_merge.cuh": tuning}) for n in "ab"]
+    sides = [{spot[0]: replace(unit, includes=(str(t),)) for spot, unit in four} for t in trees]
+
+    def preprocessed():
+        with workers(1) as pool:
+            compiler = KernelCompiler(counting, tmp_path / "cache", pool)
+            found = compile_sides(*sides, ("sm80", "sm90"), compiler)
+        assert found.identical == {(point, arch) for point in sides[0] for arch in ("sm80", "sm90")}
+        return runs.read_text().split()
+
+    assert preprocessed() == ["-E"] * 2, "for two architectures, of two sides"
+    # A header may ask whether it is there: both sides are looked at.
+    (trees[1] / "cub" / "new.cuh").write_text("")
+    assert preprocessed() == ["-E"] * 4
 
 
 def test_helpers_alone_are_not_called_equal():
