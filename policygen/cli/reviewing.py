@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from policygen.model.lint import Finding
     from policygen.model.plan import Action, Plan
     from policygen.model.reach import Unreachable
-    from policygen.model.resolve import Differing
+    from policygen.model.resolve import Differing, Resolution
     from policygen.model.review import Evidence, HeaderDiff, Review
     from policygen.model.sass import VerifySass
     from policygen.model.workload import Point
@@ -98,7 +98,7 @@ def look(
         others=others,
         compared=compared,
         actions=_left(plan),
-        effect=_effect(change, plan, quiet=quiet),
+        effect=_effect(change, plan, (before, after), quiet=quiet),
         sass=_sass(cub, change.base, quiet=quiet) if run_sass else None,
         diffs=_diffs(change),
         commands=_commands(cub, base, store, plan),
@@ -307,7 +307,9 @@ def _unreachable(change: Change, *, quiet: bool) -> "tuple[Unreachable, ...]":
     return told.unreachable
 
 
-def _effect(change: Change, plan: "Plan | None", *, quiet: bool) -> "Effect | None":
+def _effect(
+    change: Change, plan: "Plan | None", known: "tuple[Resolution, Resolution]", *, quiet: bool
+) -> "Effect | None":
     """The proof of the last apply; none where something else is compared."""
     from policygen.cli.planning import applied_effect
 
@@ -316,7 +318,7 @@ def _effect(change: Change, plan: "Plan | None", *, quiet: bool) -> "Effect | No
     before = {name: old for name, (old, _) in change.contents.items()}
     now = {name: new for name, (_, new) in change.contents.items()}
     headers = {header.name: header for header in change.before.headers}
-    return applied_effect(plan, change.after, headers, before, now, quiet=quiet)
+    return applied_effect(plan, change.after, headers, before, now, quiet=quiet, known=known)
 
 
 def _sass(cub: "Cub", base: "Base", *, quiet: bool) -> "VerifySass":

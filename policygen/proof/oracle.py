@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import ne
 
 from policygen.errors import EffectError
 from policygen.model.arch import arch_number
 from policygen.model.branches import steps
 from policygen.model.cub import Cub, Dialect
 from policygen.model.marks import Marked
+from policygen.model.resolve import Resolution
 from policygen.model.selection import Delta, Selected, Values, delta
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point
@@ -90,11 +92,23 @@ class Compiler:
             self.comparisons[key] = self._compared(changed)
         return self.comparisons[key]
 
-    def _compared(self, changed: Mapping[str, bytes]) -> Delta[Values]:
+    def take(self, changed: Mapping[str, bytes], before: Resolution, after: Resolution) -> None:
+        """Compares two resolutions, and asks nothing again, where they hold all that is asked."""
+        asked = self._questions(changed)
+        spots = [(named(p), arch) for one in asked for p in one.points for arch in one.archs]
+        sides = [{(r.point, r.arch): r.values for r in side.rows} for side in (before, after)]
+        if all(spot in side for side in sides for spot in spots):
+            old, new = ({spot: side[spot] for spot in spots} for side in sides)
+            self.comparisons[tuple(sorted(changed.items()))] = delta(old, new, ne, {})
+
+    def _questions(self, changed: Mapping[str, bytes]) -> list[Asked]:
         marked = self.mark(changed)
         asked = [self._question(place, marked) for place in self._all(changed)]
         # A header may declare families whose policies are gone: nothing selects by them.
-        asked = [one for one in asked if one.archs]
+        return [one for one in asked if one.archs]
+
+    def _compared(self, changed: Mapping[str, bytes]) -> Delta[Values]:
+        asked = self._questions(changed)
         with threads(2) as pool:
             trees = (self.includes(), self.includes(changed))
             old, new = pool.map(lambda includes: self._ask(asked, includes, {}), trees)
@@ -104,7 +118,7 @@ class Compiler:
             {spot: row.values for spot, row in side.checked().by_point.items()}
             for side in (old, new)
         )
-        return delta(before, after, lambda was, now: was != now, {})
+        return delta(before, after, ne, {})
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Why a workload does not get what its entry in a changed header says."""
