@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from policygen.bindings.load import types
 from policygen.errors import InputError, PolicygenError, Problems
-from policygen.model.bindings import BenchmarkBinding, DelayConstructor, Site
+from policygen.model.bindings import DelayConstructor, Site
 from policygen.model.marks import Marked
 from policygen.model.selection import Key, Selected
 from policygen.model.tuning import Value
-from policygen.model.workload import Point, point_of
+from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.compile import Progress
 from policygen.proof.probe import Asked, AskedTree, probe
@@ -35,7 +35,7 @@ class Selection:
     @property
     def by_point(self) -> dict[tuple[Point, str], Selected]:
         """The rows of benchmarks, by workload and architecture."""
-        return {(named(workload), arch): row for (workload, arch), row in self.rows.items()}
+        return {(workload.point, arch): row for (workload, arch), row in self.rows.items()}
 
 
 def ask(
@@ -62,12 +62,6 @@ def ask(
                     known[same] = _selected(each, workload, plain, marks, marked)
                 rows[workload, arch] = known[same]
     return Selection(rows, told.errors)
-
-
-def named(workload: Workload) -> Point:
-    """A benchmark's workload as planning names it."""
-    assert isinstance(workload.call, BenchmarkBinding)
-    return point_of(workload.call.name, workload.values)
 
 
 def _selected(

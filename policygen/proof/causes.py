@@ -1,11 +1,11 @@
 """Why an entry is never selected: what can be shown of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
 from policygen.model.reach import Cause, Unreachable
-from policygen.model.selection import Key
+from policygen.model.selection import Key, Selected
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.proof.answers import plain
 from policygen.proof.inheritance import all_members
@@ -28,8 +28,14 @@ class KeysSeen:
     lines: Mapping[int, int] = field(default_factory=dict)
     """Where each entry stands."""
 
+    def look(self, row: Selected, read: Collection[str], workload: str) -> None:
+        """Notes the keys of a workload in the families that its policy reads."""
+        for family, key in row.keys.items():
+            if family in read:
+                self.note(family, key, row.number, workload)
+
     def note(self, family: str, key: Key, shown: int | None, workload: str) -> None:
-        """One workload's key in a family, and the entry that showed in the policy."""
+        """Notes a workload's key in a family, and the entry that shows in the policy."""
         self.keys.setdefault(family, {}).setdefault((key.number, key.args), workload)
         if shown is not None and shown == key.number:
             self.shown.setdefault(family, set()).add(key.args)

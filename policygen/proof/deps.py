@@ -23,8 +23,6 @@ _TICK = 50_000_000
 # # 1 "/folder/cub/config.cuh" 1 3
 _MARKER = re.compile(rb'\n# \d+ "((?:[^"\\\n]+|\\.)*)"')
 # \\ and \" stand for themselves, \303 for a byte.
-_LARGEST = 256 << 20
-"""Bytes; no source that a compiler has read comes near."""
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 

@@ -1,7 +1,7 @@
 """Answers what planning asks: what a workload gets, and what a change does to all of them."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import ne
 
@@ -12,18 +12,18 @@ from policygen.model.cub import Cub, Dialect
 from policygen.model.marks import Marked
 from policygen.model.resolve import Resolution
 from policygen.model.selection import Delta, Selected, Values, delta
-from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.process import threads
-from policygen.proof.ask import Selection, ask, named
+from policygen.proof.ask import Selection, ask
 from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.compile import Progress
 from policygen.proof.overlay import overlay
 from policygen.proof.probe import Asked, AskedTree
-from policygen.proof.reach import describe
 from policygen.proof.resolve import used_families
 from policygen.proof.sites import places, scaled_families, with_new
 from policygen.proof.toolchain import Toolchain
+from policygen.proof.unit import BoundFamily
 
 ALL = re.compile("")
 Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
@@ -31,13 +31,14 @@ Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What all workloads of a site showed on an architecture."""
+class SelectedSite:
+    """What all workloads of a site select on an architecture, in a marked header."""
 
     copy: Marked
+    rows: Mapping[Point, Selected]
+    read: Collection[str]
+    """The families that the policy reads."""
     seen: KeysSeen
-    passed_by: dict[Point, int]
-    """The entry that a workload's key leads to, and that is not selected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,8 @@ class Compiler:
     """Headers that are asked about with other content than the tree has."""
     only: Dialect | None = None
     """Where CUB decides in this dialect; else in the tree's own, where there is a site of it."""
-    sights: dict[tuple[str, str, bytes, str], Sight] = field(default_factory=dict)
-    """What was looked at before."""
-    returned: dict[tuple[str, str, bytes, str], dict[Point, tuple[Family, Entry] | None]] = field(
-        default_factory=dict
-    )
-    """Which returns decide the workloads of a site."""
+    sites: dict[tuple[str, str, bytes, str], SelectedSite] = field(default_factory=dict)
+    """What was asked before, to say why not."""
     comparisons: dict[tuple[tuple[str, bytes], ...], Delta[Values]] = field(default_factory=dict)
     """What was compared before."""
 
@@ -73,17 +70,21 @@ class Compiler:
         asked = self._asked(points)
         names = {place.site.header for place in asked}
         marked = self.mark({name: self.data[name] for name in sorted(names)})
-        questions = [self._keys(place, arch, marked[place.site.header]) for place in asked]
+        questions = [
+            self._keys(place, arch, marked[place.site.header], place.families) for place in asked
+        ]
         found = self._ask(questions, self.includes(), marked).checked()
         return {point: row for (point, _), row in found.by_point.items()}
 
-    def _keys(self, place: Asked, arch: str, copy: Marked) -> Asked:
-        """Where the keys of workloads lead, or which return decides them."""
+    def _keys(
+        self, place: Asked, arch: str, copy: Marked, families: tuple[BoundFamily, ...]
+    ) -> Asked:
+        """Asks where the keys of workloads lead, or which return decides them."""
         if place.site.dialect == "selectors":
             scaled = scaled_families(self.cub.version, place)
             traits = copy.traits
             return replace(place, archs=(arch,), families=scaled, branches=True, traits=traits)
-        return replace(place, archs=(arch,))
+        return replace(place, archs=(arch,), families=families)
 
     def compare(self, changed: Mapping[str, bytes]) -> Delta[Values]:
         """All workloads of these headers, before and after, on every arch that has a policy."""
@@ -95,7 +96,7 @@ class Compiler:
     def take(self, changed: Mapping[str, bytes], before: Resolution, after: Resolution) -> None:
         """Compares two resolutions, and asks nothing again, where they hold all that is asked."""
         asked = self._questions(changed)
-        spots = [(named(p), arch) for one in asked for p in one.points for arch in one.archs]
+        spots = [(p.point, arch) for one in asked for p in one.points for arch in one.archs]
         sides = [{(r.point, r.arch): r.values for r in side.rows} for side in (before, after)]
         if all(spot in side for side in sides for spot in spots):
             old, new = ({spot: side[spot] for spot in spots} for side in sides)
@@ -125,55 +126,39 @@ class Compiler:
         asked = self._asked([point])
         if not asked:
             return "no benchmark of the tree has this workload"
-        place = asked[0]
-        name = place.site.header
-        if place.site.dialect == "selectors":
-            return self._returned(place, changed, point, arch)
-        key = (place.site.name, name, changed.get(name, self.data[name]), arch)
-        if key not in self.sights:
-            self.sights[key] = self._look(place, changed, arch)
-        sight = self.sights[key]
-        mine = sight.passed_by.get(point)
-        if mine is None:
-            return "the compiler takes other values"
-        family, entry = sight.copy.entries[mine]
-        return explain(sight.copy.header, family, entry, mine, sight.seen).reason
+        name = asked[0].site.header
+        site = self._site(asked[0], changed, arch)
+        row = site.rows[point]
+        if asked[0].site.dialect == "selectors" and row.entry is not None:
+            family, entry = row.entry
+            return f"the compiler takes what {name}:{entry.line} ({family.name}) returns"
+        read = [key for name, key in row.keys.items() if name in site.read]
+        for key in reversed(read):
+            if key.entry and key.number != row.number:
+                family, entry = key.entry
+                return explain(site.copy.header, family, entry, key.number, site.seen).reason
+        return "the compiler takes other values"
 
-    def _returned(self, place: Asked, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
-        """Which return decides a workload after a change."""
-        name = place.site.header
-        content = changed.get(name, self.data[name])
-        key = (place.site.name, name, content, arch)
-        if key not in self.returned:
-            copy = self.mark({name: content})[name]
-            question = self._keys(self._whole(place), arch, copy)
-            told = self._ask([question], self.includes(changed), {name: copy}).checked()
-            self.returned[key] = {point: row.entry for (point, _), row in told.by_point.items()}
-        found = self.returned[key][point]
-        if found is None:
-            return "the compiler takes other values"
-        return f"the compiler takes what {name}:{found[1].line} ({found[0].name}) returns"
-
-    def _look(self, place: Asked, changed: Mapping[str, bytes], arch: str) -> Sight:
+    def _site(self, place: Asked, changed: Mapping[str, bytes], arch: str) -> SelectedSite:
         """Asks for all workloads of a site: what a policy wants shows in those that it takes."""
         name, scope = place.site.header, place.site.scope
-        copy = self.mark({name: changed.get(name, self.data[name])})[name]
+        content = changed.get(name, self.data[name])
+        known = (place.site.name, name, content, arch)
+        if known in self.sites:
+            return self.sites[known]
+        copy = self.mark({name: content})[name]
         everything = self._whole(place)
         declared = [f for f in copy.header.families if f.namespace == scope]
         families = with_new(everything.families, declared)
-        question = replace(everything, archs=(arch,), families=families, values=False)
-        told = self._ask([question], self.includes(changed), {name: copy}).checked()
+        asked = replace(self._keys(everything, arch, copy, families), values=False)
+        told = self._ask([asked], self.includes(changed), {name: copy}).checked()
         read = used_families(copy.header.chains, scope, arch)
-        sight = Sight(
-            copy, KeysSeen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)}), {}
-        )
+        seen = KeysSeen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)})
         for (workload, _), row in told.rows.items():
-            for family, key in row.keys.items():
-                if family in read:
-                    sight.seen.note(family, key, row.number, describe(workload))
-                    if key.number not in {-1, row.number}:
-                        sight.passed_by[named(workload)] = key.number
-        return sight
+            seen.look(row, read, workload.name)
+        rows = {point: row for (point, _), row in told.by_point.items()}
+        self.sites[known] = SelectedSite(copy, rows, read, seen)
+        return self.sites[known]
 
     def _whole(self, place: Asked) -> Asked:
         """A site with all of its workloads."""
@@ -225,7 +210,7 @@ class Compiler:
             return ()
         wanted = set(points)
         kept = [
-            replace(place, points=tuple(p for p in place.points if named(p) in wanted))
+            replace(place, points=tuple(p for p in place.points if p.point in wanted))
             for place in self._places()
         ]
         return tuple(place for place in kept if place.points)

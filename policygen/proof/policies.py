@@ -6,7 +6,6 @@ from policygen.errors import Problems
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.policies import Policies, Question, Whole
-from policygen.model.workload import point_of
 from policygen.proof.answers import spelled
 from policygen.proof.compile import Progress
 from policygen.proof.probe import Asked, AskedTree, probe, workloads
@@ -38,11 +37,10 @@ def ask_policies(
     found = {}
     for question, each in zip(questions, asked, strict=True):
         for workload in each.points:
-            point = point_of(question.benchmark.name, workload.values)
             for arch in each.archs:
                 row = answered.of(workload, arch)
                 assert row is not None
-                found[point, arch] = _whole(question, row)
+                found[workload.point, arch] = _whole(question, row)
     return found
 
 

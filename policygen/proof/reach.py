@@ -13,7 +13,6 @@ from policygen.model.marks import Marked
 from policygen.model.reach import CallOnly, Unreachable
 from policygen.model.selection import Selected
 from policygen.model.tuning import PolicyChain, TuningHeader
-from policygen.model.workload import axes, in_words
 from policygen.proof.ask import ask
 from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.compile import Progress
@@ -51,11 +50,10 @@ class Sightings:
     by_call: dict[int, str] = field(default_factory=dict)
 
     def note(self, number: int, point: Workload, arch: str) -> None:
-        """A workload selects an entry; the first one is its example."""
+        """Notes the first workload that selects an entry, as its example."""
         bench = isinstance(point.call, BenchmarkBinding)
         by = self.by_benchmark if bench else self.by_call
-        if number not in by:
-            by[number] = _seen_on(point, arch)
+        by.setdefault(number, f"{point.name} on {arch}")
 
 
 def reach_both(
@@ -120,13 +118,6 @@ def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[st
         for family in header.families
         if family.specializations and (family.namespace, family.name) not in asked
     )
-
-
-def describe(point: Workload) -> str:
-    """Names a workload: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
-    if isinstance(point.call, BenchmarkBinding):
-        return in_words(point.call.name, point.values)
-    return " ".join(axes(point.values))
 
 
 def _reach(
@@ -206,9 +197,7 @@ def _sightings(
                 row = rows.get((point, arch), NOTHING)
                 if row.number is not None:
                     by.note(row.number, point, arch)
-                for name, key in row.keys.items():
-                    if name in read[arch]:
-                        seen.note(name, key, row.number, _seen_on(point, arch))
+                seen.look(row, read[arch], f"{point.name} on {arch}")
     return by, seen
 
 
@@ -224,10 +213,6 @@ def _numbers(places: Sequence[Asked], copy: Marked) -> list[int]:
             else entry.kind != "primary" and (family.namespace, family.name) in names
         )
     ]
-
-
-def _seen_on(point: Workload, arch: str) -> str:
-    return f"{describe(point)} on {arch}"
 
 
 def _tried_points(algorithm: Bound, site: Site, version: str) -> tuple[Workload, ...]:

@@ -10,6 +10,7 @@ from policygen import resources
 from policygen.bindings.load import axis_type, is_constant, units_of
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
+from policygen.model.workload import Point, axes, in_words, point_of
 from policygen.rendering import fill
 
 TEMPLATE = "probe/unit.cu.j2"
@@ -26,6 +27,19 @@ class Workload:
 
     call: Call
     values: Mapping[str, str]
+
+    @property
+    def point(self) -> Point:
+        """A benchmark's workload as planning names it."""
+        assert isinstance(self.call, BenchmarkBinding)
+        return point_of(self.call.name, self.values)
+
+    @property
+    def name(self) -> str:
+        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`; without a name where it has none."""
+        if isinstance(self.call, BenchmarkBinding):
+            return in_words(self.call.name, self.values)
+        return " ".join(axes(self.values))
 
 
 @dataclass(frozen=True, slots=True)

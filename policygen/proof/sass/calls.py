@@ -8,7 +8,7 @@ from typing import Protocol
 from policygen.bindings.load import bound
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Cub
-from policygen.model.workload import Point, point_of
+from policygen.model.workload import Point
 from policygen.proof.probe import workloads
 from policygen.proof.sass.build import UnitHeaders
 from policygen.proof.sites import matches, sites_of
@@ -95,8 +95,7 @@ def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, De
         if benchmark.algorithm_call is not None:
             for workload in workloads(benchmark, cub.version):
                 if matches(workload, wanted.axes):
-                    point = point_of(benchmark.name, workload.values)
-                    found[point] = DeviceCall(site, workload, cub.version, includes)
+                    found[workload.point] = DeviceCall(site, workload, cub.version, includes)
     return found
 
 
