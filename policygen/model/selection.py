@@ -15,7 +15,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class FamilyKey:
     """The arguments with which a policy asks a family, and the entry that they lead to."""
 
     args: tuple[str, ...]
@@ -34,7 +34,7 @@ class Selected:
     """Empty where they were not asked for, or where their unit does not compile."""
     entry: tuple[Family, Entry] | None = None
     """The entry that shows in the policy, where entries were asked for."""
-    keys: Mapping[str, Key] = field(default_factory=dict)
+    keys: Mapping[str, FamilyKey] = field(default_factory=dict)
     """By family."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Role → bytes, of the roles whose sizes scale a count."""

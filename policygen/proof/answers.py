@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from policygen.errors import InputError
@@ -23,6 +24,15 @@ _OWN_WORDS = re.compile(r"\bsigned (?=short\b|int\b|long\b)|\b__nv_(?=bool\b)")
 _OUTERMOST = re.compile(r"(?<![\w:])(?=(?:cub|cuda)::)")
 _OPENING, _CLOSING = "<([{", ">)]}"
 _MARKS = re.compile(r"[<([{>)\]},;]")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Which entry of a family the compiler takes for a workload, and with which arguments."""
+
+    entry: int
+    """-1: none, the primary template is only declared."""
+    args: tuple[str, ...]
 
 
 def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
@@ -77,10 +87,10 @@ def value(answer: str) -> Value:
 
 
 @lru_cache(maxsize=KNOWN)
-def key(answer: str) -> tuple[int, tuple[str, ...]]:
-    """`family<value<7>, type<int>, value<…::_4>>`: the entry's number, -1 for none, and the key."""
+def key(answer: str) -> Key:
+    """`family<value<7>, type<int>, value<…::_4>>`."""
     number, *args = _split(_inside(answer), ",")
-    return int(_inside(number)), tuple(plain(_inside(arg)) for arg in args)
+    return Key(int(_inside(number)), tuple(plain(_inside(arg)) for arg in args))
 
 
 @lru_cache(maxsize=KNOWN)

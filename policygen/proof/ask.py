@@ -7,7 +7,7 @@ from policygen.bindings.load import types
 from policygen.errors import InputError, PolicygenError, Problems
 from policygen.model.bindings import DelayConstructor, Site
 from policygen.model.marks import Marked
-from policygen.model.selection import Key, Selected
+from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Value
 from policygen.model.workload import Point
 from policygen.proof import answers
@@ -78,11 +78,12 @@ def _selected(
     keys, traits = {}, {}
     if asked.site.dialect == "selectors":
         traits = dict(zip(asked.traits, map(answers.value, told), strict=False))
-        keys = {entry[0].name: Key((), entry, number or 0)} if entry else {}
+        keys = {entry[0].name: FamilyKey((), entry, number or 0)} if entry else {}
     else:
         for (binding, _), text in zip(asked.families, told, strict=True):
-            leads, args = answers.key(text)
-            keys[binding.name] = Key(args, marked.entries[leads] if leads >= 0 else None, leads)
+            key = answers.key(text)
+            leads = None if key.entry < 0 else marked.entries[key.entry]
+            keys[binding.name] = FamilyKey(key.args, leads, key.entry)
     in_bytes = {r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)}
     return Selected(values, entry, keys, in_bytes, traits, number, since)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
 from policygen.model.reach import Cause, Unreachable
-from policygen.model.selection import Key, Selected
+from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.proof.answers import plain
 from policygen.proof.inheritance import all_members
@@ -34,7 +34,7 @@ class KeysSeen:
             if family in read:
                 self.note(family, key, row.number, workload)
 
-    def note(self, family: str, key: Key, shown: int | None, workload: str) -> None:
+    def note(self, family: str, key: FamilyKey, shown: int | None, workload: str) -> None:
         """Notes a workload's key in a family, and the entry that shows in the policy."""
         self.keys.setdefault(family, {}).setdefault((key.number, key.args), workload)
         if shown is not None and shown == key.number:

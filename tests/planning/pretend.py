@@ -7,7 +7,7 @@ from policygen.bindings.load import bound
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
 from policygen.model.plan import Options
-from policygen.model.selection import Delta, DeltaRow, Key, Selected
+from policygen.model.selection import Delta, DeltaRow, FamilyKey, Selected
 from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.source.header import read_header
@@ -195,7 +195,7 @@ class Pretend:
             keys = {}
             for family in self.families(self.data):
                 entry = self.lead(family, args_of(point))
-                keys[family.name] = Key(args_of(point), entry and (family, entry))
+                keys[family.name] = FamilyKey(args_of(point), entry and (family, entry))
             found[point] = Selected(
                 self.values(self.data, point, arch), None, keys, sizes_of(point)
             )

@@ -3,7 +3,7 @@
 import pytest
 
 from policygen.model.entry_text import Content
-from policygen.model.selection import Key, Selected
+from policygen.model.selection import FamilyKey, Selected
 from policygen.planning.cases import Case
 from policygen.planning.content import EXPLICIT, kept_content, values_content
 from policygen.planning.destination import destination
@@ -25,7 +25,7 @@ def case(header, namespace, text, found, args, arch, entry=None):
     to = destination(known.benchmark, CUB, tree, arch)
     if entry is not None:
         entry = to.family, to.family.entries[entry]
-    told = Selected({}, None, {to.family.name: Key(args, entry)}, {})
+    told = Selected({}, None, {to.family.name: FamilyKey(args, entry)}, {})
     return Case(told=told, to=to, measurement=known)
 
 

@@ -18,7 +18,7 @@ from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
 from policygen.model.labels import parse_label
 from policygen.model.plan import Options
-from policygen.model.selection import Key, Selected
+from policygen.model.selection import FamilyKey, Selected
 from policygen.planning.destination import destination
 from policygen.planning.files import changed_headers
 from policygen.planning.places import Sources
@@ -106,7 +106,7 @@ class Known:
             if family.name in was.keys:
                 args = was.keys[family.name].args
                 entry = lead(family, args)
-                leads[family.name] = Key(args, entry and (family, entry))
+                leads[family.name] = FamilyKey(args, entry and (family, entry))
         return Selected(self.written.get(point, was.values), None, leads, was.sizes)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policygen.errors import InputError
-from policygen.proof.answers import key, pack, plain, read_answers, unpack, value
+from policygen.proof.answers import Key, key, pack, plain, read_answers, unpack, value
 
 CUB = "cub::CUB_300001_SM_900"
 PROBE = f"{CUB}::policygen_probe"
@@ -154,16 +154,16 @@ def test_a_type(inside: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("family<value<-1>>", (-1, ())),
-        ("family<{0}::value<12>, {0}::type<int>>", (12, ("int",))),
+        ("family<value<-1>>", Key(-1, ())),
+        ("family<{0}::value<12>, {0}::type<int>>", Key(12, ("int",))),
         (
             "{0}::family<{0}::value<7>, {0}::type<cub::a<int, cub::b<2UL>>>, {0}::value<cub::offset_size::_4>,"
             " {0}::value<4UL>, {0}::value<true>>",
-            (7, ("a<int, b<2>>", "_4", "4", "true")),
+            Key(7, ("a<int, b<2>>", "_4", "4", "true")),
         ),
     ],
 )  # fmt: skip
-def test_a_key(text: str, expected: tuple[int, tuple[str, ...]]) -> None:
+def test_a_key(text: str, expected: Key) -> None:
     assert key(text.format(PROBE)) == expected
 
 
@@ -195,4 +195,4 @@ def test_whatever_was_answered_is_read_back(facts: list[str], number: int) -> No
     assert found == {number: tuple(f"{PROBE}::{fact}" for fact in asked)}
     args = ", ".join(f"{PROBE}::{fact}" for fact in asked)
     read = key(f"{PROBE}::family<{PROBE}::value<{number}>{', ' * bool(args)}{args}>")
-    assert read == (number, tuple(plain(fact) for fact in facts))
+    assert read == Key(number, tuple(plain(fact) for fact in facts))

@@ -3,7 +3,7 @@
 import pytest
 
 from policygen.model.reach import Unreachable
-from policygen.model.selection import Key
+from policygen.model.selection import FamilyKey
 from policygen.proof.causes import KeysSeen, explain
 from policygen.source.header import read_header
 
@@ -52,7 +52,7 @@ def why(text, keys, shown=()) -> Unreachable:
     (entry,) = family.specializations
     seen = KeysSeen({}, {})
     for number, *args in keys:
-        key = Key(tuple(args), number=number)
+        key = FamilyKey(tuple(args), number=number)
         seen.note(family.name, key, number if key.args in shown else None, f"T={args[0]} on sm100")
     return explain(header, family, entry, OWN, seen)
 
@@ -236,7 +236,7 @@ def test_the_entry_that_shadows_is_named_by_its_line():
     header = read_header("tuning_demo.cuh", text.encode())
     family = header.families[1]
     seen = KeysSeen({}, {}, lines={1: 47})
-    seen.note(family.name, Key(INT, number=1), 1, "a workload")
+    seen.note(family.name, FamilyKey(INT, number=1), 1, "a workload")
     found = explain(header, family, family.specializations[0], OWN, seen)
     assert found.reason == (
         "another entry of the family, that in line 47, is taken for each of its keys"
@@ -245,8 +245,8 @@ def test_the_entry_that_shadows_is_named_by_its_line():
 
 def test_the_first_workload_that_led_to_an_entry_is_the_example():
     seen = KeysSeen({}, {})
-    seen.note("sm100_tuning", Key(INT, number=1), 1, "the first")
-    seen.note("sm100_tuning", Key(INT, number=1), 1, "the second")
-    seen.note("sm100_tuning", Key(BYTE, number=2), None, "the third")
+    seen.note("sm100_tuning", FamilyKey(INT, number=1), 1, "the first")
+    seen.note("sm100_tuning", FamilyKey(INT, number=1), 1, "the second")
+    seen.note("sm100_tuning", FamilyKey(BYTE, number=2), None, "the third")
     assert seen.keys == {"sm100_tuning": {(1, INT): "the first", (2, BYTE): "the third"}}
     assert seen.shown == {"sm100_tuning": {INT}}
