@@ -27,14 +27,14 @@ class Selection:
     errors: tuple[PolicygenError, ...] = ()
 
     def checked(self) -> "Selection":
-        """The same, when everything compiles."""
+        """Raises what does not compile; else gives the selection."""
         if self.errors:
             raise Problems(self.errors)
         return self
 
     @property
     def by_point(self) -> dict[tuple[Point, str], Selected]:
-        """The rows of benchmarks, by workload and architecture."""
+        """Gives the rows of benchmarks, by workload and architecture."""
         return {(workload.point, arch): row for (workload, arch), row in self.rows.items()}
 
 
@@ -89,7 +89,7 @@ def _selected(
 
 
 def _values(site: Site, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:
-    """The values of a policy by name, a delay as CUB's type; since which arch it is the same."""
+    """Reads the values of a policy, a delay as CUB's type, and since which arch it is the same."""
     since = None
     if row and site.dialect == "selectors":
         first, default = (answers.value(text) for text in row[-2:])

@@ -1,4 +1,4 @@
-"""Why an entry is never selected: what can be shown of it."""
+"""Explains why an entry is never selected."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ OF_RETURNS = (
 
 @dataclass(frozen=True, slots=True)
 class KeysSeen:
-    """What the workloads of a site gave, by family."""
+    """The keys of a site's workloads, by family."""
 
     keys: dict[str, dict[tuple[int, tuple[str, ...]], str]]
     """Entry and arguments → the first workload that led there."""
@@ -44,7 +44,7 @@ class KeysSeen:
 def explain(
     header: TuningHeader, family: Family, entry: Entry, number: int, seen: KeysSeen
 ) -> Unreachable:
-    """The reason, with an example where a workload has the entry's key."""
+    """Gives the reason, with an example where a workload has the entry's key."""
     cause, reason, example = _cause(header, family, entry, number, seen)
     return Unreachable.of(family, entry, cause=cause, reason=reason, example=example)
 

@@ -1,4 +1,4 @@
-"""Translation units to what their PTX tells, in parallel, each compiled once for what it reads."""
+"""Compiles translation units in parallel, each once for what it reads."""
 
 import os
 import re
@@ -59,7 +59,7 @@ def compile_all(
     writer: str,
     progress: Progress | None = None,
 ) -> list[str | PolicygenError]:
-    """What each unit's PTX tells, or why there is none; in the order of the units.
+    """Reads what each unit's PTX tells, or says why there is none; in the order of the units.
 
     That is what is kept, too: PTX is long, and slow to read. What another `writer` kept is not
     taken for it.
@@ -156,7 +156,7 @@ def compile_file(
 
 
 def _failure(error: ProcessError, source: Path, kept: Path, command: Sequence[str]) -> ProcessError:
-    """What to tell of a unit that does not compile: it stays, so that the command can be repeated.
+    """Words a failure; the unit stays, so that the command can be repeated.
 
     A compiler that was killed says nothing of the unit.
     """
@@ -169,7 +169,7 @@ def _failure(error: ProcessError, source: Path, kept: Path, command: Sequence[st
 
 
 def _shortened(stderr: str) -> str:
-    """The first errors, without the chains of templates that they were found in."""
+    """Keeps the first errors, without the chains of templates that they were found in."""
     # tuning_scan.cuh(295): error: …
     lines = stderr.strip().splitlines()
     start = next((i for i, line in enumerate(lines) if re.search(r"\berror\b", line)), 0)

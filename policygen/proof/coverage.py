@@ -1,4 +1,4 @@
-"""Coverage, out of what the compiler selects."""
+"""Makes coverage of what the compiler selects."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,12 @@ from policygen.model.selection import Spot, delta
 
 
 def cells(resolution: Resolution) -> tuple[Cell, ...]:
-    """Each workload on each architecture."""
+    """Gives each workload on each architecture its status."""
     return tuple(_cell(row) for row in resolution.rows)
 
 
 def shares(found: Sequence[Cell]) -> tuple[Share, ...]:
-    """Of all benchmarks by architecture, then of each one."""
+    """Counts the statuses of all benchmarks by architecture, then of each one."""
     counts: dict[tuple[str | None, str], Counter[CellStatus]] = {}
     for cell in found:
         for benchmark in (None, cell.benchmark):
@@ -35,7 +35,7 @@ def shares(found: Sequence[Cell]) -> tuple[Share, ...]:
 
 
 def fillable(found: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Fillable, ...]:
-    """What plans would write for cells that are not tuned; what pays most comes first."""
+    """Lists what plans would write for cells that are not tuned; what pays most comes first."""
     missing = {(c.point, c.arch): c for c in found if c.status != "tuned"}
     could = []
     for plan in plans:

@@ -1,4 +1,4 @@
-"""What was made of a unit, found again by the content of all files that the compiler read."""
+"""Finds what was made of a unit again, by the content of all files that the compiler read."""
 
 import hashlib
 import json
@@ -38,14 +38,14 @@ class IncludeFolders:
     """Name → content's digest, of what was looked at."""
 
     def find(self, name: str) -> str | None:
-        """The path of a file."""
+        """Finds the path of a file."""
         if name.startswith(os.sep):
             return name
         places = (f"{folder}/{name}" for folder in self.paths)
         return next((path for path in places if os.path.lexists(path)), None)
 
     def name(self, path: str) -> str:
-        """What a file is called in every tree; one that is found elsewhere keeps its path."""
+        """Names a file as every tree does; one that is found elsewhere keeps its path."""
         for folder in self.paths:
             if path.startswith(f"{folder}/"):
                 name = path[len(folder) + 1 :]
@@ -73,7 +73,7 @@ class Made:
 def remembered(
     kind: str, key: str, paths: Sequence[str], make: Callable[[], Made], folder: Path | None = None
 ) -> bytes:
-    """What was made for a key of files with the same content, else what is made of them now."""
+    """Gives what was made for a key of files with the same content, else makes it."""
     found = IncludeFolders(tuple(paths))
     lists = _lists(key, folder)
     for names in lists:
@@ -103,7 +103,7 @@ def listing(folders: Sequence[str]) -> str:
 
 
 def files(preprocessed: bytes, folders: IncludeFolders, own: Path) -> list[str]:
-    """The files that a preprocessed unit came from.
+    """Lists the files that a preprocessed unit came from.
 
     nvcc's `-MD` would list them too, by preprocessing all a second time.
     """
@@ -141,7 +141,7 @@ def file_digest(path: str) -> str | None:
 
 @lru_cache(maxsize=1 << 16)
 def _digest(path: str, _device: int, _inode: int, _size: int, _times: tuple[int, int]) -> str:
-    """Most units read the same headers."""
+    """Reads a file once, as most units read the same headers."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
@@ -151,7 +151,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 def _entry(key: str, names: Iterable[str], folders: IncludeFolders) -> str | None:
-    """The name of what was made of these files; none where one is missing."""
+    """Names what was made of these files; none where one is missing."""
     parts = [key]
     for name in names:
         content = folders.content(name)
@@ -162,7 +162,7 @@ def _entry(key: str, names: Iterable[str], folders: IncludeFolders) -> str | Non
 
 
 def _lists(key: str, folder: Path | None) -> list[list[str]]:
-    """Which files the unit read so far, the newest list first."""
+    """Reads which files the unit read so far, the newest list first."""
     data = kept(READS, key, folder)
     found: list[list[str]] = [] if data is None else json.loads(data)
     return found

@@ -32,7 +32,7 @@ Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
 
 @dataclass(frozen=True, slots=True)
 class SelectedSite:
-    """What all workloads of a site select on an architecture, in a marked header."""
+    """What workloads select of a marked header, on one architecture."""
 
     copy: Marked
     rows: Mapping[Point, Selected]
@@ -62,11 +62,11 @@ class Compiler:
 
     @property
     def toolchain(self) -> str:
-        """The compiler in words."""
+        """Names the compiler."""
         return f"nvcc {self.nvcc.version}"
 
     def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Selected]:
-        """What is selected for workloads on an architecture, and where their keys lead."""
+        """Asks what is selected for workloads on an architecture, and where their keys lead."""
         asked = self._asked(points)
         names = {place.site.header for place in asked}
         marked = self.mark({name: self.data[name] for name in sorted(names)})
@@ -87,7 +87,7 @@ class Compiler:
         return replace(place, archs=(arch,), families=families)
 
     def compare(self, changed: Mapping[str, bytes]) -> Delta[Values]:
-        """All workloads of these headers, before and after, on every arch that has a policy."""
+        """Compares all workloads of these headers on every arch that has a policy."""
         key = tuple(sorted(changed.items()))
         if key not in self.comparisons:
             self.comparisons[key] = self._compared(changed)
@@ -122,7 +122,7 @@ class Compiler:
         return delta(before, after, ne, {})
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
-        """Why a workload does not get what its entry in a changed header says."""
+        """Explains why a workload does not get what its entry in a changed header says."""
         asked = self._asked([point])
         if not asked:
             return "no benchmark of the tree has this workload"
@@ -140,7 +140,7 @@ class Compiler:
         return "the compiler takes other values"
 
     def _site(self, place: Asked, changed: Mapping[str, bytes], arch: str) -> SelectedSite:
-        """Asks for all workloads of a site: what a policy wants shows in those that it takes."""
+        """Asks about all workloads of a site: what a policy wants shows in those that it takes."""
         name, scope = place.site.header, place.site.scope
         content = changed.get(name, self.data[name])
         known = (place.site.name, name, content, arch)
@@ -161,12 +161,12 @@ class Compiler:
         return self.sites[known]
 
     def _whole(self, place: Asked) -> Asked:
-        """A site with all of its workloads."""
+        """Gives a site all of its workloads."""
         (found,) = (p for p in self._all([place.site.header]) if p.site == place.site)
         return found
 
     def includes(self, changed: Mapping[str, bytes] | None = None) -> tuple[str, ...]:
-        """The tree's include folders, before them those of changed headers."""
+        """Lists the tree's include folders, before them those of changed headers."""
         overlays = {**self.replaced, **(changed or {})}
         folders = (overlay(name, data) for name, data in sorted(overlays.items()))
         return *folders, *self.cub.include_folders
@@ -178,7 +178,7 @@ class Compiler:
         return ask(tree, asked, self.nvcc, progress=self.progress)
 
     def _question(self, place: Asked, after: Mapping[str, Marked]) -> Asked:
-        """A site's workloads on each arch that has a policy of its own there, or returns.
+        """Asks about a site on each arch that has a policy of its own there, or returns.
 
         All others get what the next older one gets: nothing else tells them apart.
         """
@@ -205,7 +205,7 @@ class Compiler:
         return tuple(p for p in found if self.only in {None, p.site.dialect})
 
     def _asked(self, points: Sequence[Point]) -> tuple[Asked, ...]:
-        """The places of some workloads, with these alone."""
+        """Finds the sites of some workloads, with these alone."""
         if not points:
             return ()
         wanted = set(points)

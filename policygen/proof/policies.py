@@ -25,7 +25,7 @@ def ask_policies(
     std: int = 17,
     progress: Progress | None = None,
 ) -> Policies:
-    """What the selectors return for all workloads of the benchmarks."""
+    """Asks what selectors return for all workloads of their benchmarks."""
     ordered = tuple(sorted(archs, key=arch_number))
     asked = [
         Asked(_site(question), workloads(question.benchmark, tree.version), ordered)
@@ -45,7 +45,7 @@ def ask_policies(
 
 
 def _site(question: Question) -> Site:
-    """The site with the selector in place of CUB's, and all that is asked as its values."""
+    """Puts the selector in the place of CUB's, and all that is asked in that of its values."""
     site, benchmark = question.site, question.benchmark
     values = {field: f"selected.{field}" for field in question.fields}
     values |= {role: role for role in question.roles if role in benchmark.constants}

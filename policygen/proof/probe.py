@@ -63,7 +63,7 @@ class Asked:
 
     @property
     def sections(self) -> "tuple[tuple[BoundFamily, ...] | None, ...]":
-        """What a section of each compile asks for."""
+        """Lists what the sections of a compile ask for: values, and entries."""
         found = (None,) if self.values else ()
         return (*found, self.families) if self.families or self.branches else found
 
@@ -76,7 +76,7 @@ class Answered:
     errors: tuple[PolicygenError, ...]
 
     def of(self, workload: Workload, arch: str, *, marked: bool = False) -> tuple[str, ...] | None:
-        """The answers for one workload on one architecture."""
+        """Finds the answers for one workload on one architecture."""
         return self.rows.get((workload, arch, marked))
 
 
@@ -95,7 +95,7 @@ class Batch:
 
 
 def workloads(call: Call, version: str) -> tuple[Workload, ...]:
-    """Every point of a call's axes."""
+    """Lists every point of a call's axes."""
     names = tuple(call.axes)
     lists = [axis_values(call, axis, version) for axis in names]
     return tuple(Workload(call, dict(zip(names, point, strict=True))) for point in product(*lists))
@@ -133,7 +133,7 @@ def probe(
 
 
 def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
-    """A unit asks for all architectures, and is compiled for one of them.
+    """Divides what is asked into compiles, each of them for one architecture.
 
     In the specialization dialect that is one at which CUB itself says what is active, as the unit
     compares what it found with it; the selector dialect has no such one.
@@ -150,7 +150,7 @@ def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
 
 
 def _oldest(asked: Sequence[Asked], toolchain: Toolchain) -> str:
-    """The oldest architecture that is asked for and can be compiled for."""
+    """Finds the oldest architecture that is asked for and can be compiled for."""
     archs = {arch for each in asked for arch in each.archs}
     return next((arch for arch in toolchain.archs if arch in archs), toolchain.newest)
 
@@ -163,7 +163,7 @@ def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[
 
 
 def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
-    """Sections together as long as they fit into a unit."""
+    """Puts sections together as long as they fit into a unit."""
     lot: list[Section] = []
     for section in sections:
         workloads = sum(len(other.points) for other in lot)

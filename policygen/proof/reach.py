@@ -87,7 +87,7 @@ def reach(
 def tried_sites(
     cub: Cub, headers: Sequence[TuningHeader], dialect: Dialect = "specializations"
 ) -> tuple[Asked, ...]:
-    """Every site of a dialect whose entries the tree has, on the archs at which others decide."""
+    """Finds the sites of a dialect whose entries the tree has, with the archs that differ there."""
     chains = {chain.namespace: chain for header in headers for chain in header.chains}
     selectors = {header.name: header.selectors for header in headers if header.selectors}
     found = []
@@ -110,7 +110,7 @@ def tried_sites(
 
 
 def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[str, ...]:
-    """Families with specializations that no binding knows: nothing is said about them."""
+    """Lists families with specializations that no binding knows: nothing is said about them."""
     asked = {(place.site.scope, binding.name) for place in tried for binding, _ in place.families}
     return tuple(
         f"{family.namespace}::{family.name}"
@@ -144,7 +144,7 @@ def _reach(
 
 
 def _together(asked: Sequence[Asked]) -> Iterator[list[Asked]]:
-    """The sites that share their entries: all of a header where these are guarded returns."""
+    """Groups the sites that share their entries: those of a header where these are returns."""
     by_header: dict[str, list[Asked]] = {}
     for place in asked:
         if place.site.dialect == "selectors":
@@ -186,7 +186,7 @@ def _count(
 def _sightings(
     places: Sequence[Asked], copy: Marked, rows: Mapping[tuple[Workload, str], Selected]
 ) -> tuple[Sightings, KeysSeen]:
-    """What shows for the workloads of some sites, and where their keys lead."""
+    """Notes what shows for the workloads of some sites, and where their keys lead."""
     lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
     by, seen = Sightings(), KeysSeen({}, {}, lines)
     for place in places:
@@ -202,7 +202,7 @@ def _sightings(
 
 
 def _numbers(places: Sequence[Asked], copy: Marked) -> list[int]:
-    """The entries that workloads of some sites may select: specializations, or returns for keys."""
+    """Numbers the entries that some sites may select: specializations, or returns for keys."""
     names = {(p.site.scope, binding.name) for p in places for binding, _ in p.families}
     return [
         number
@@ -216,14 +216,14 @@ def _numbers(places: Sequence[Asked], copy: Marked) -> list[int]:
 
 
 def _tried_points(algorithm: Bound, site: Site, version: str) -> tuple[Workload, ...]:
-    """What is tried at a site: the workloads of benchmarks, and of further calls."""
+    """Lists what is tried at a site: the workloads of benchmarks, and of further calls."""
     calls = [*algorithm.benchmarks, *algorithm.calls]
     mine = (call for call in calls if call.site == site.name)
     return tuple(point for call in mine for point in workloads(call, version))
 
 
 def _reading(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> set[str]:
-    """The archs whose policies read one of the families."""
+    """Finds the archs whose policies read one of the families."""
     names = {binding.name for binding, _ in families}
     return {
         policy.arch

@@ -1,4 +1,4 @@
-"""What CUB selects for each workload, by the compiler, and which entry it comes from."""
+"""Lists what a tree selects for each workload, and the entry that it comes from."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ def resolve(
     enabled: Mapping[str, Marked] | None = None,
     progress: Progress | None = None,
 ) -> Resolved:
-    """Rows by benchmark, workload and architecture; `marked` holds marked headers by name.
+    """Asks for rows by benchmark, workload and architecture; `marked` has marked headers by name.
 
     In those of `enabled` conditions that are commented out are code.
     """
@@ -83,7 +83,7 @@ def _commented_out(
     toolchain: Toolchain,
     progress: Progress | None,
 ) -> tuple[dict[tuple[Workload, str], Off], tuple[str, ...]]:
-    """The workloads that conditions would decide if they were not commented out."""
+    """Finds the workloads that conditions would decide if they were not commented out."""
     mine = [
         replace(place, families=(), values=False, branches=True)
         for place in asked
@@ -161,7 +161,7 @@ def _row(
 def _disabled(
     scope: str, found: Selected, marked: Marked, used: Collection[str], since: str | None
 ) -> DisabledEntry | None:
-    """The disabled entry with the workload's key, of a newer family than the one that decides."""
+    """Finds a disabled entry with the workload's key, in a newer family than that which decides."""
     for family in marked.header.families:
         known = found.keys.get(family.name)
         newer = since is None or arch_number(family.arch) > arch_number(since)
@@ -174,7 +174,7 @@ def _disabled(
 
 
 def _passed(found: Selected, used: Collection[str]) -> EntryPlace | None:
-    """An entry that has the workload's key and is not selected."""
+    """Finds an entry that has the workload's key and is not selected."""
     for name, key in found.keys.items():
         if name in used and key.entry and key.number != found.number:
             family, entry = key.entry
@@ -189,7 +189,7 @@ def _note(passed: EntryPlace) -> str:
 
 
 def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> frozenset[str]:
-    """The families that an architecture's policy reads, as the headers' text has it."""
+    """Lists the families that an architecture's policy reads, as the headers' text has it."""
     for chain in chains:
         if chain.namespace == scope:
             fitting = [p for p in chain.policies if arch_number(p.arch) <= arch_number(arch)]

@@ -1,4 +1,4 @@
-"""What a change of headers touches: its entries, and the workloads that get other values."""
+"""Finds what a change of headers touches: entries, and the workloads that get other values."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class Known:
 
 
 def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> list[Touched]:
-    """The live entries that differ, in the order of the headers; those that are gone come last."""
+    """Lists the live entries that differ, in the order of the headers; those that are gone last."""
     old, new = dict(_entries(before)), dict(_entries(after))
     found = [
         Touched(family, old[key][1] if key in old else None, entry)
@@ -59,7 +59,7 @@ def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> li
 def reviewed(
     entries: Sequence[Touched], different: Sequence[Differing], known: Known
 ) -> tuple[tuple[ReviewedEntry, ...], tuple[Differing, ...]]:
-    """The entries with what they reach; and what differs by none of them."""
+    """Gives each entry what it reaches, and lists what differs by none of them."""
     after = {one.place: one for one in entries if one.after is not None}
     before = {EntryPlace.of(o.family, o.before): o for o in entries if o.before is not None}
     reached: dict[int, list[Differing]] = {}

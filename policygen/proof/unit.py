@@ -30,7 +30,7 @@ class Workload:
 
     @property
     def point(self) -> Point:
-        """A benchmark's workload as planning names it."""
+        """The workload of a benchmark as a key."""
         assert isinstance(self.call, BenchmarkBinding)
         return point_of(self.call.name, self.values)
 
@@ -63,7 +63,7 @@ class Section:
 
 
 def context(sections: Sequence[Section], version: str) -> dict[str, object]:
-    """All that a unit is rendered from; its rows are numbered through all sections."""
+    """Gathers what a unit is rendered from; its rows are numbered through all sections."""
     return {
         "headers": sorted({section.site.header for section in sections}),
         "marks": sorted({f.mark for s in sections for f, _ in s.families or ()}),
@@ -75,7 +75,7 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
 
 
 def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
-    """The roles of a call whose sizes scale a count, in the families or in the benchmark."""
+    """Finds the roles of a call whose sizes scale a count, in families or in the benchmark."""
     units = [rule.unit for binding, _ in families for rule in binding.members.values()]
     if isinstance(call, BenchmarkBinding):
         units += [*call.units.values(), *units_of(call.name)]
@@ -91,7 +91,7 @@ def identity(rendered_from: Mapping[str, object]) -> str:
 
 
 def render(rendered_from: Mapping[str, object]) -> str:
-    """One unit."""
+    """Renders a unit."""
     return fill(TEMPLATE, rendered_from, trim=False)
 
 
@@ -128,7 +128,7 @@ def _includes(section: Section, version: str) -> Iterator[str]:
 
 
 def axis_headers(point: Workload, version: str) -> Iterator[str]:
-    """The headers that the types of a workload come from."""
+    """Finds the headers that the types of a workload come from."""
     for axis, text in point.values.items():
         if axis in point.call.axes and not is_constant(text):
             header = axis_type(text, version).header
@@ -185,7 +185,7 @@ def _workload(
 
 
 def axis_declaration(axis: str, text: str, version: str) -> str:
-    """What a unit calls `axis::T`."""
+    """Declares what a unit calls `axis::T`."""
     if is_constant(text):
         return f"static constexpr auto {axis} = {text};"
     return f"using {axis} = {axis_type(text, version).cpp};"

@@ -1,4 +1,4 @@
-"""Headers that ask a compile for what no proof can know."""
+"""Finds headers that ask a compile for what no proof can know."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from policygen.proof.outside.asks import Dependence, asks
 
 
 def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) -> list[Finding]:
-    """Where tuning headers, or what they include, ask for it; `named` is how a file is shown."""
+    """Finds where tuning headers, or what they include, ask for it; `named` shows a file."""
     folders = [Path(folder).absolute() for folder in cub.include_folders]
     names = []
     for path in map(Path.absolute, headers):

@@ -1,4 +1,4 @@
-"""All findings of a tree."""
+"""Makes the findings of a tree."""
 
 from collections.abc import Collection, Mapping
 
@@ -18,7 +18,7 @@ def lint(
     families: Collection[FamilyName] | None = None,
     unprovable: Collection[Finding] = (),
 ) -> LintReport:
-    """What the rules find in the entries of a scan, or of some of its families.
+    """Applies rules to the entries of a scan, or of some of its families.
 
     `unprovable` is what its headers ask for.
     """

@@ -1,4 +1,4 @@
-"""Where the headers of a tree ask for what no proof can know."""
+"""Finds where the headers of a tree ask for what no proof can know."""
 
 import os
 import re
@@ -39,7 +39,7 @@ class Dependence:
 def asks(
     names: Sequence[str], folders: Sequence[Path], replaced: Mapping[str, bytes] | None = None
 ) -> tuple[Dependence, ...]:
-    """All places that tuning headers reach, by file and line."""
+    """Finds all places that tuning headers reach, by file and line."""
     tree = Folders(tuple(folders), replaced or {})
     looked = _Look(tree, whole=tree.find(CONFIG) is not None)
     for name in names:

@@ -1,4 +1,4 @@
-"""Translation units to kernels, each compiled once for what it depends on."""
+"""Makes kernels of translation units, each compiled once for what it depends on."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Tools:
 
     @classmethod
     def of(cls, toolchain: Toolchain) -> "Tools":
-        """Those of a toolchain."""
+        """Takes those of a toolchain."""
         disassembler = find_disassembler(toolchain)
         identity = f"{toolchain.identity} {program(disassembler)}"
         nvcc = str(toolchain.nvcc)
@@ -88,7 +88,7 @@ class Job:
 
 
 def preprocess(headers: UnitHeaders, tools: Tools, cache: Path) -> str | PolicygenError:
-    """A name for what the preprocessor makes of headers: the same for the same text.
+    """Names what the preprocessor makes of headers: the same for the same text.
 
     Where lines stand, and which files they come from, does not matter.
     """
@@ -96,7 +96,7 @@ def preprocess(headers: UnitHeaders, tools: Tools, cache: Path) -> str | Policyg
 
 
 def build(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
-    """The kernels of a unit; for their code there is a digest alone.
+    """Compiles the kernels of a unit; for their code there is a digest alone.
 
     To disassemble takes a fifth of the time that it takes to compile, and most kernels are equal.
     """
@@ -104,7 +104,7 @@ def build(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | Policygen
 
 
 def disassemble(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
-    """The kernels of a unit with their instructions."""
+    """Compiles the kernels of a unit, with their instructions."""
     return attempt(lambda: _kernels("sass", ["-sass", "-res-usage"], _listed, job, tools, cache))
 
 

@@ -1,4 +1,4 @@
-"""Which device algorithms a tree is asked to instantiate: one for each workload."""
+"""Makes units that call the device API, one for each workload."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class WorkloadUnit(Protocol):
         """The namespace that all its kernels mention; others, if any, are of no interest."""
 
     def headers(self, arch: str) -> UnitHeaders:
-        """What decides, beside the text, what it compiles to for an architecture."""
+        """Gives what decides, beside the text, what it compiles to for an architecture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class DeviceCall:
         )
 
     def headers(self, arch: str) -> UnitHeaders:
-        """The same unit without the call: what both sides' headers make of it decides alone."""
+        """Leaves out the call: what both sides' headers make of the rest decides alone."""
         text = self._fill(axes=[], roles={}, constants={}, call=None)
         return UnitHeaders(text, self.includes, arch)
 
@@ -89,7 +89,7 @@ class Wanted:
 
 
 def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, DeviceCall]:
-    """The calls of all workloads that are wanted; benchmarks without one are left out."""
+    """Makes the calls of all workloads that are wanted; benchmarks without one are left out."""
     found = {}
     for site, benchmark in wanted_benchmarks(cub, wanted):
         if benchmark.algorithm_call is not None:
@@ -100,13 +100,13 @@ def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, De
 
 
 def without_call(cub: Cub, wanted: Wanted) -> list[str]:
-    """Benchmarks whose binding does not say how they are called."""
+    """Lists benchmarks whose binding does not say how they are called."""
     found = (benchmark for _, benchmark in wanted_benchmarks(cub, wanted))
     return sorted(one.name for one in found if one.algorithm_call is None)
 
 
 def wanted_benchmarks(cub: Cub, wanted: Wanted) -> Iterator[tuple[Site, BenchmarkBinding]]:
-    """The benchmarks of a tree that are wanted, with their sites."""
+    """Finds the benchmarks of a tree that are wanted, with their sites."""
     for algorithm in bound(cub.version):
         for site in sites_of(algorithm, cub.dialect):
             if wanted.headers is None or site.header in wanted.headers:

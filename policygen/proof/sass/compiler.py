@@ -42,7 +42,7 @@ class KernelCompiler:
     progress: Progress | None = None
 
     def contents(self, wanted: Iterable[tuple[Spot, WorkloadUnit]]) -> Contents:
-        """What the preprocessor makes of the headers of units."""
+        """Names what the preprocessor makes of the headers of units."""
         headers = dict.fromkeys(unit.headers(arch) for (_, arch), unit in wanted)
         return self._all(
             {one: self.executor.submit(preprocess, one, self.tools, self.cache) for one in headers},
@@ -52,7 +52,7 @@ class KernelCompiler:
     def kernels(
         self, wanted: Sequence[tuple[Spot, WorkloadUnit]], contents: Contents, *, listed: bool
     ) -> list[Kernels]:
-        """The kernels of units, in their order; what is the same in several is compiled once.
+        """Compiles units, in their order; what is the same in several is compiled once.
 
         Listed ones have their instructions, others a digest of them.
         """
@@ -84,12 +84,12 @@ class KernelCompiler:
 
 
 def workers(count: int | None) -> AbstractContextManager[Executor]:
-    """Threads that compile: as many as there are cores, and memory."""
+    """Starts threads that compile: as many as there are cores, and memory."""
     return threads(count or max(1, min(os.cpu_count() or 1, _memory() // MEMORY)))
 
 
 def _memory() -> int:
-    """Bytes that are free, or can be made so."""
+    """Counts the bytes that are free, or can be made so."""
     try:
         rows = MEMINFO.read_text().splitlines()
         # MemAvailable:   23456789 kB

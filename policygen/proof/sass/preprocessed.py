@@ -1,4 +1,4 @@
-"""What the preprocessor makes of a unit, whatever lines and files it comes from."""
+"""Names what the preprocessor makes of a unit, whatever lines and files it comes from."""
 
 import os
 import re
@@ -14,7 +14,7 @@ NOTHING = "Nothing is compared with it."
 
 
 def ended(unit: str, mark: str) -> str:
-    """A unit that ends with its mark: what does not end with it is not all of it."""
+    """Ends a unit with its mark: what does not end with it is not all of it."""
     return f"{unit}\nextern int {mark};\n"
 
 
@@ -37,7 +37,7 @@ def content(text: bytes, mark: str, folders: Sequence[str]) -> str:
 
 
 def _unit(text: bytes, mark: str) -> bytes:
-    """What stands before the mark."""
+    """Takes what stands before the mark."""
     lines = text.rstrip().rpartition(b"\n")
     if lines[2] != f"extern int {mark};".encode() or mark.encode() in lines[0]:
         raise InputError(
@@ -47,7 +47,7 @@ def _unit(text: bytes, mark: str) -> bytes:
 
 
 def _raws(text: bytes) -> list[tuple[int, int]] | None:
-    """The raw strings, whose lines are text; none where quotes do not tell them for certain."""
+    """Finds raw strings, whose lines are text; none where quotes do not tell them for certain."""
     if b'R"' not in text:
         return []  # nothing else spans lines
     found = []
@@ -71,14 +71,14 @@ def _lines(text: bytes, start: int, end: int) -> bytes:
 
 
 def _name(place: re.Match[bytes], quoted: Sequence[bytes]) -> str | None:
-    """The file that lines come from, below the folders that headers are looked for in."""
+    """Names the file that lines come from, below the folders that headers are looked for in."""
     path = place[2]
     found = (path[len(folder) :] for folder in quoted if path.startswith(folder))
     return next((os.fsdecode(one) for one in found), None)
 
 
 def _quoted(folder: str) -> bytes:
-    """A folder as gcc writes it between quotes."""
+    """Spells a folder as gcc writes it between quotes."""
     return b"".join(
         b"\\%c" % byte if byte in b'"\\' else b"%c" % byte if 32 <= byte < 127 else b"\\%03o" % byte
         for byte in os.fsencode(f"{folder}{os.sep}")

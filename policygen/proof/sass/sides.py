@@ -1,4 +1,4 @@
-"""Both sides of a comparison: which units are compiled at all, and which kernels of them count."""
+"""Compiles both sides of a comparison, as far as they can differ."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Sides:
 def compile_side(
     calls: Mapping[Point, WorkloadUnit], archs: Iterable[str], compiler: KernelCompiler
 ) -> Found:
-    """One side alone, with all instructions."""
+    """Compiles one side alone, with all instructions."""
     wanted = _spots(calls, archs)
     return _made([], wanted, compiler.contents(wanted), compiler, listed=True).after
 
@@ -38,7 +38,7 @@ def compile_sides(
     archs: Sequence[str],
     compiler: KernelCompiler,
 ) -> Sides:
-    """Both sides, but for workloads whose preprocessed source is the same."""
+    """Compiles both sides, but for workloads whose preprocessed source is the same."""
     old, new = _spots(before, archs), _spots(after, archs)
     contents = compiler.contents([*old, *new])
     alike = _same_source(dict(old), dict(new), contents)
@@ -70,7 +70,7 @@ def _made(
 
 
 def _counted(wanted: Sequence[tuple[Spot, WorkloadUnit]], made: Sequence[Kernels]) -> list[Kernels]:
-    """The kernels that mention the namespace of their unit, where it has one."""
+    """Keeps the kernels that mention the namespace of their unit, where it has one."""
     both = [(spot, u.scope, kernels) for (spot, u), kernels in zip(wanted, made, strict=True)]
     cpp = demangled(
         kernel.name
@@ -102,7 +102,7 @@ def _alike(sides: Sides, spot: Spot) -> bool:
 
 
 def with_dumps(dumps: Dumps, after: Found) -> Sides:
-    """Dumps as the side before; those of other workloads and architectures are left alone."""
+    """Takes dumps as the side before, as far as the side after has their workloads and archs."""
     return Sides({spot: dumps[spot] for spot in after if spot in dumps}, after)
 
 
@@ -115,7 +115,7 @@ def _spots(
 def _same_source(
     old: Mapping[Spot, WorkloadUnit], new: Mapping[Spot, WorkloadUnit], contents: Contents
 ) -> frozenset[Spot]:
-    """Workloads that both sides compile from the same text."""
+    """Finds the workloads that both sides compile from the same text."""
     found = set()
     for spot in old.keys() & new.keys():
         before, after = old[spot], new[spot]
