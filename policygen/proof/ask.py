@@ -51,16 +51,15 @@ def ask(
     for each in asked:
         known: dict[tuple[Row | None, Row | None, object], Selected] = {}
         marked = tree.marked.get(each.site.header)
-        for workload in each.points:
-            for arch in each.archs:
-                plain, marks = (told.of(workload, arch, marked=m) for m in (False, True))
-                if plain is None and marks is None:
-                    continue
-                # Thousands of rows say the same few things.
-                same = (plain, marks, id(workload.call))
-                if same not in known:
-                    known[same] = _selected(each, workload, plain, marks, marked)
-                rows[workload, arch] = known[same]
+        for workload, arch in each.spots:
+            plain, marks = (told.of(workload, arch, marked=m) for m in (False, True))
+            if plain is None and marks is None:
+                continue
+            # Thousands of rows say the same few things.
+            same = (plain, marks, id(workload.call))
+            if same not in known:
+                known[same] = _selected(each, workload, plain, marks, marked)
+            rows[workload, arch] = known[same]
     return Selection(rows, told.errors)
 
 

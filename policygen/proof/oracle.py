@@ -96,7 +96,7 @@ class Compiler:
     def take(self, changed: Mapping[str, bytes], before: Resolution, after: Resolution) -> None:
         """Compares two resolutions, and asks nothing again, where they hold all that is asked."""
         asked = self._questions(changed)
-        spots = [(p.point, arch) for one in asked for p in one.points for arch in one.archs]
+        spots = [(workload.point, arch) for one in asked for workload, arch in one.spots]
         sides = [{(r.point, r.arch): r.values for r in side.rows} for side in (before, after)]
         if all(spot in side for side in sides for spot in spots):
             old, new = ({spot: side[spot] for spot in spots} for side in sides)

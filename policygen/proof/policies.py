@@ -36,11 +36,10 @@ def ask_policies(
         raise Problems(answered.errors)
     found = {}
     for question, each in zip(questions, asked, strict=True):
-        for workload in each.points:
-            for arch in each.archs:
-                row = answered.of(workload, arch)
-                assert row is not None
-                found[workload.point, arch] = _whole(question, row)
+        for workload, arch in each.spots:
+            row = answered.of(workload, arch)
+            assert row is not None
+            found[workload.point, arch] = _whole(question, row)
     return found
 
 

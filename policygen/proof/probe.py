@@ -1,6 +1,6 @@
 """Has the compiler print what CUB selects, as many workloads as fit into a unit."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -60,6 +60,11 @@ class Asked:
     algorithm: str = ""
     tuned: bool = True
     """Whether CUB has entries for it, in either dialect; without any, all values are defaults."""
+
+    @property
+    def spots(self) -> "Iterator[tuple[Workload, str]]":
+        """Each workload on each architecture."""
+        return product(self.points, self.archs)
 
     @property
     def sections(self) -> "tuple[tuple[BoundFamily, ...] | None, ...]":

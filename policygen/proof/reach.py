@@ -22,7 +22,7 @@ from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily, Workload
 
-NOTHING = Selected({})
+UNANSWERED = Selected({})
 
 
 @dataclass(slots=True)
@@ -162,9 +162,7 @@ def _count(
 ) -> None:
     """Counts the entries of some sites: selected by benchmarks, by other calls alone, or never."""
     by, seen = _sightings(places, copy, rows)
-    complete = all(
-        (p, arch) in rows for place in places for p in place.points for arch in place.archs
-    )
+    complete = all(spot in rows for place in places for spot in place.spots)
     functions = {copy.entries[n][0].name for n in (*by.by_benchmark, *by.by_call)}
     for number in _numbers(places, copy):
         family, entry = copy.entries[number]
@@ -192,12 +190,11 @@ def _sightings(
     for place in places:
         chains, scope = copy.header.chains, place.site.scope
         read = {arch: used_families(chains, scope, arch) for arch in place.archs}
-        for point in place.points:
-            for arch in place.archs:
-                row = rows.get((point, arch), NOTHING)
-                if row.number is not None:
-                    by.note(row.number, point, arch)
-                seen.look(row, read[arch], f"{point.name} on {arch}")
+        for point, arch in place.spots:
+            row = rows.get((point, arch), UNANSWERED)
+            if row.number is not None:
+                by.note(row.number, point, arch)
+            seen.look(row, read[arch], f"{point.name} on {arch}")
     return by, seen
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from policygen.bindings.keys import fits
 from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding
 from policygen.model.cub import Cub
 from policygen.model.marks import Marked
 from policygen.model.resolve import DisabledEntry, EntryPlace, ResolvedRow, Status, Unresolved
@@ -48,7 +48,7 @@ def resolve(
     places = [_with_marks(place, tuple(archs), cub, marked) for place in asked]
     tree = AskedTree(cub.version, cub.include_folders, marked)
     told = ask(tree, places, toolchain, progress=progress)
-    off, remarks = _commented_out(cub, places, enabled or {}, toolchain, progress)
+    disabled, remarks = _commented_out(cub, places, enabled or {}, toolchain, progress)
     rows, refused = [], {}
     for place in places:
         header = marked.get(place.site.header)
@@ -56,23 +56,22 @@ def resolve(
             arch: used_families(header.header.chains, place.site.scope, arch) if header else NONE
             for arch in archs
         }
-        for point in place.points:
-            for arch in archs:
-                found = told.rows.get((point, arch))
-                if found is None or not found.values:
-                    name = _name(point)
-                    refused[name] = Unresolved(benchmark=name, reason="it does not compile")
-                    continue
-                row = _row(place, point, arch, found, header, used[arch])
-                out = off.get((point, arch))
-                if out and _is_newer(out, row.since):
-                    row = row.model_copy(update={"disabled": out[1]})
-                rows.append(row)
+        for point, arch in product(place.points, archs):
+            found = told.rows.get((point, arch))
+            if found is None or not found.values:
+                name, _ = point.point
+                refused[name] = Unresolved(benchmark=name, reason="it does not compile")
+                continue
+            row = _row(place, point, arch, found, header, used[arch])
+            known = disabled.get((point, arch))
+            if known and _is_newer(known, row.since):
+                row = row.model_copy(update={"disabled": known[1]})
+            rows.append(row)
     rows.sort(key=lambda row: (row.benchmark, arch_number(row.arch)))
     return Resolved(tuple(rows), tuple(refused.values()), told.errors, remarks)
 
 
-Off = tuple[str, DisabledEntry]
+DisabledFor = tuple[str, DisabledEntry]
 """The architecture that it would be for, and the condition."""
 
 
@@ -82,7 +81,7 @@ def _commented_out(
     enabled: Mapping[str, Marked],
     toolchain: Toolchain,
     progress: Progress | None,
-) -> tuple[dict[tuple[Workload, str], Off], tuple[str, ...]]:
+) -> tuple[dict[tuple[Workload, str], DisabledFor], tuple[str, ...]]:
     """Finds the workloads that conditions would decide if they were not commented out."""
     mine = [
         replace(place, families=(), values=False, branches=True)
@@ -99,17 +98,19 @@ def _commented_out(
         text = "do not compile as code: what they would decide is not known"
         return {}, (f"conditions that are commented out in {names} {text}",)
     return {
-        spot: (row.entry[0].arch, _off(*row.entry)) for spot, row in told.rows.items() if row.entry
+        spot: (row.entry[0].arch, _disabled_entry(*row.entry))
+        for spot, row in told.rows.items()
+        if row.entry
     }, ()
 
 
-def _off(family: Family, entry: Entry) -> DisabledEntry:
+def _disabled_entry(family: Family, entry: Entry) -> DisabledEntry:
     return DisabledEntry.of(family, entry, reason=" ".join(entry.remarks) or None)
 
 
-def _is_newer(off: Off, since: str | None) -> bool:
+def _is_newer(disabled: DisabledFor, since: str | None) -> bool:
     """Whether a condition would stand before the return that decides now."""
-    return since is None or arch_number(off[0]) > arch_number(since)
+    return since is None or arch_number(disabled[0]) > arch_number(since)
 
 
 def _with_marks(
@@ -145,7 +146,7 @@ def _row(
             passed = _passed(found, used)
             disabled = _disabled(place.site.scope, found, marked, used, since)
     return ResolvedRow(
-        benchmark=_name(point),
+        benchmark=point.point[0],
         workload=dict(point.values),
         arch=arch,
         values=dict(found.values),
@@ -169,7 +170,7 @@ def _disabled(
             continue
         for entry in family.entries if newer else ():
             if entry.disabled and fits(family.parameters, entry.slots, known.args):
-                return _off(family, entry)
+                return _disabled_entry(family, entry)
     return None
 
 
@@ -203,8 +204,3 @@ def _status(arch: str, since: str | None) -> Status:
     if since is None:
         return "default"
     return "tuned" if since == arch else "inherited"
-
-
-def _name(point: Workload) -> str:
-    assert isinstance(point.call, BenchmarkBinding)
-    return point.call.name

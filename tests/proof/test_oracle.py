@@ -36,7 +36,7 @@ def resolution(compiler, spots, items):
 def test_two_resolutions_are_a_comparison_where_they_hold_all_that_is_asked(compiler):
     changed = {THREE: header("3.0.1", THREE) + b"\n"}
     asked = compiler._questions(changed)
-    spots = [(p.point, arch) for one in asked for p in one.points for arch in one.archs]
+    spots = [(workload.point, arch) for one in asked for workload, arch in one.spots]
     before, after = (resolution(compiler, spots, items) for items in (7, 8))
     lacking = before.model_copy(update={"rows": before.rows[1:]})
     compiler.take(changed, lacking, after)
