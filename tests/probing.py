@@ -14,7 +14,7 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.paths import cache_folder
 from policygen.proof import reach
 from policygen.proof.probe import Asked
-from policygen.proof.reach import Reached
+from policygen.proof.reach import Reachability
 from policygen.proof.toolchain import find_toolchain
 from tests import trees
 
@@ -87,7 +87,7 @@ def benchmarks(tried: Asked, *, offsets: bool) -> Asked:
 
 def reached(
     path: Path, *headers: str, offsets: bool = False, archs: tuple[str, ...] = ()
-) -> Reached:
+) -> Reachability:
     """What the benchmarks of a tree select, as `audit reach` finds it out."""
     found, toolchain = read(path, *headers), find_toolchain()
     tried = reach.tried_sites(found.cub, found.headers)

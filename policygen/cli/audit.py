@@ -13,7 +13,7 @@ from policygen.errors import InputError, Problems
 if TYPE_CHECKING:
     from policygen.model.cub import Cub
     from policygen.model.tuning import Scan
-    from policygen.proof.lint.place import Source
+    from policygen.proof.lint.place import HeaderSource
 
 
 @click.group()
@@ -84,15 +84,15 @@ def lint(
     return 1 if report.findings else 0
 
 
-def sources_of(scan: "Scan", headers: tuple[str, ...]) -> "dict[str, Source]":
+def sources_of(scan: "Scan", headers: tuple[str, ...]) -> "dict[str, HeaderSource]":
     """The bytes of every header that has families, by name."""
-    from policygen.proof.lint.place import Source
+    from policygen.proof.lint.place import HeaderSource
     from policygen.report.console import nearby
     from policygen.source.files import read_bytes
 
     paths = _paths(scan.cub, headers)
     names = sorted({family.header for family in scan.families})
-    return {name: Source(nearby(paths[name]), read_bytes(paths[name])) for name in names}
+    return {name: HeaderSource(nearby(paths[name]), read_bytes(paths[name])) for name in names}
 
 
 def _paths(cub: "Cub", headers: tuple[str, ...]) -> dict[str, Path]:

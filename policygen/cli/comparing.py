@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from policygen.model.workload import Point
     from policygen.proof.sass.benchmarks import Checkout
     from policygen.proof.sass.build import Tools
-    from policygen.proof.sass.calls import Unit, Wanted
-    from policygen.proof.sass.compiler import Compiler
+    from policygen.proof.sass.calls import Wanted, WorkloadUnit
+    from policygen.proof.sass.compiler import KernelCompiler
     from policygen.proof.sass.sides import Sides
     from policygen.proof.toolchain import Toolchain
 
@@ -54,13 +54,13 @@ class Question:
 
     cub: "Cub"
     base: "Base | None"
-    before: "Mapping[Point, Unit]"
-    after: "Mapping[Point, Unit]"
+    before: "Mapping[Point, WorkloadUnit]"
+    after: "Mapping[Point, WorkloadUnit]"
     units: "Units"
     archs: tuple[str, ...]
     remarks: tuple[str, ...]
 
-    def save(self, compiler: "Compiler", folder: Path) -> "DumpIndex":
+    def save(self, compiler: "KernelCompiler", folder: Path) -> "DumpIndex":
         """Keeps the kernels of the side after; all of them, or none."""
         from policygen.errors import PolicygenError, together
         from policygen.proof.sass import dumps
@@ -72,7 +72,7 @@ class Question:
         whole = {spot: one for spot, one in made.items() if not isinstance(one, PolicygenError)}
         return dumps.save(folder, whole, self.units, self.cub.version, str(compiler.tools))
 
-    def compiled(self, compiler: "Compiler") -> "Sides":
+    def compiled(self, compiler: "KernelCompiler") -> "Sides":
         """The kernels of both sides."""
         from policygen.proof.sass.sides import compile_side, compile_sides, with_dumps
 
@@ -122,14 +122,14 @@ def tools_of(toolchain: "Toolchain") -> "Tools":
 
 
 @contextmanager
-def compiling(tools: "Tools", jobs: int | None, *, quiet: bool) -> "Iterator[Compiler]":
+def compiling(tools: "Tools", jobs: int | None, *, quiet: bool) -> "Iterator[KernelCompiler]":
     """A compiler with its workers, which shows how far it is."""
     from policygen.cli.asking import compile_progress
     from policygen.paths import cache_folder
-    from policygen.proof.sass.compiler import Compiler, workers
+    from policygen.proof.sass.compiler import KernelCompiler, workers
 
     with workers(jobs) as executor:
-        yield Compiler(tools, cache_folder(), executor, compile_progress(quiet=quiet))
+        yield KernelCompiler(tools, cache_folder(), executor, compile_progress(quiet=quiet))
 
 
 def ask(
@@ -169,7 +169,7 @@ def ask(
 
 def _units(
     cub: "Cub", includes: tuple[str, ...], wanted: "Wanted", chosen: Chosen
-) -> "Mapping[Point, Unit]":
+) -> "Mapping[Point, WorkloadUnit]":
     from policygen.proof.sass.benchmarks import sources
     from policygen.proof.sass.calls import calls
 

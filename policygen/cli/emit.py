@@ -120,7 +120,7 @@ def _emitted(
     from policygen.emit.header import Target, render, selector_of
     from policygen.model.emit import Emitted
     from policygen.proof.policies import ask_policies
-    from policygen.proof.probe import Tree
+    from policygen.proof.probe import AskedTree
     from policygen.proof.toolchain import find_toolchain
 
     cub = open_cub(given["cub"])
@@ -132,7 +132,7 @@ def _emitted(
     def ask(
         questions: "Sequence[Question]", first: tuple[str, ...] = (), language: int = 17
     ) -> "Policies":
-        found = Tree(cub.version, (*first, *cub.include_folders), {})
+        found = AskedTree(cub.version, (*first, *cub.include_folders), {})
         return ask_policies(questions, found, toolchain, std=language, progress=progress)
 
     with ranked(given) as results:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from policygen.model.effect import Effect
     from policygen.model.marks import Marked
     from policygen.model.plan import Action, Options, Plan
+    from policygen.model.resolve import Resolution
     from policygen.model.results import DbTop, Rules, ScoredWorkload
     from policygen.model.tuning import TuningHeader
     from policygen.planning.cases import Case
@@ -109,11 +110,14 @@ def applied_effect(
     now: Mapping[str, bytes],
     *,
     quiet: bool,
+    known: "tuple[Resolution, Resolution] | None" = None,
 ) -> "Effect":
     """Whether a plan that is applied has its effect; `headers` are those of before."""
     from policygen.cli.legacy import effect_of
 
     compiler = replace(compiler_for(found, headers, before, quiet=quiet), replaced=before)
+    if known is not None:
+        compiler.take(now, *known)
     return effect_of(plan.model_copy(update={"cub": found.cub}), found, compiler, now, quiet=quiet)
 
 

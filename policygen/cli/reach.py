@@ -26,7 +26,7 @@ def reach(
     from policygen.cli.opening import open_cub
     from policygen.model.base import Problem
     from policygen.model.reach import Reach
-    from policygen.proof.returns import reach_both
+    from policygen.proof.reach import reach_both
     from policygen.proof.sites import remarks
     from policygen.proof.toolchain import find_toolchain
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from policygen.model.lint import Finding
     from policygen.model.plan import Action, Plan
     from policygen.model.reach import Unreachable
-    from policygen.model.resolve import Differing
+    from policygen.model.resolve import Differing, Resolution
     from policygen.model.review import Evidence, HeaderDiff, Review
     from policygen.model.sass import VerifySass
     from policygen.model.workload import Point
@@ -53,7 +53,7 @@ def look(
     from policygen.errors import Problems
     from policygen.model.review import Review
     from policygen.proof.difference import compare_resolutions
-    from policygen.proof.review import Found, reviewed, touched
+    from policygen.proof.review import Known, reviewed, touched
 
     change = _change(cub, base, store)
     names = tuple(sorted(change.contents))
@@ -83,7 +83,7 @@ def look(
         different += by_families.different
         compared += by_families.compared
     labels = _labels(entries, different, plan)
-    found = Found(
+    found = Known(
         _evidence(plan, files, cub.version, labels, remarks),
         _findings(change),
         _unreachable(change, quiet=quiet) if entries else (),
@@ -98,7 +98,7 @@ def look(
         others=others,
         compared=compared,
         actions=_left(plan),
-        effect=_effect(change, plan, quiet=quiet),
+        effect=_effect(change, plan, (before, after), quiet=quiet),
         sass=_sass(cub, change.base, quiet=quiet) if run_sass else None,
         diffs=_diffs(change),
         commands=_commands(cub, base, store, plan),
@@ -109,11 +109,11 @@ def look(
 def _unasked(cub: "Cub", change: Change, asked: "tuple[Finding, ...]") -> "Review":
     """Nothing that a compiler is asked about: no header differs, or what it said is no proof."""
     from policygen.model.review import Review
-    from policygen.proof.review import Found, reviewed, touched
+    from policygen.proof.review import Known, reviewed, touched
 
     entries = touched(change.before.headers, change.after.headers)
     findings = _findings(change) if entries else ()
-    told, _ = reviewed(entries, (), Found((), findings, ()))
+    told, _ = reviewed(entries, (), Known((), findings, ()))
     remark = "the compiler was not asked" if change.contents else "no tuning header differs"
     remarks = (*change.remarks, remark)
     return Review(
@@ -275,7 +275,7 @@ def _evidence(
 def _findings(change: Change) -> "tuple[Finding, ...]":
     """What lint says of the headers as they are now."""
     from policygen.model.tuning import Scan
-    from policygen.proof.lint.place import Source
+    from policygen.proof.lint.place import HeaderSource
     from policygen.proof.lint.run import lint
     from policygen.report.console import nearby
 
@@ -286,13 +286,13 @@ def _findings(change: Change) -> "tuple[Finding, ...]":
         chains=tuple(chain for header in headers for chain in header.chains),
     )
     paths = change.after.paths
-    sources = {n: Source(nearby(paths[n]), new) for n, (_, new) in change.contents.items()}
+    sources = {n: HeaderSource(nearby(paths[n]), new) for n, (_, new) in change.contents.items()}
     return lint(scan, sources).findings
 
 
 def _unreachable(change: Change, *, quiet: bool) -> "tuple[Unreachable, ...]":
     from policygen.cli.asking import compile_progress
-    from policygen.proof.returns import reach_both
+    from policygen.proof.reach import reach_both
     from policygen.proof.toolchain import find_toolchain
 
     cub, headers = change.after.cub, change.after.headers
@@ -307,7 +307,9 @@ def _unreachable(change: Change, *, quiet: bool) -> "tuple[Unreachable, ...]":
     return told.unreachable
 
 
-def _effect(change: Change, plan: "Plan | None", *, quiet: bool) -> "Effect | None":
+def _effect(
+    change: Change, plan: "Plan | None", known: "tuple[Resolution, Resolution]", *, quiet: bool
+) -> "Effect | None":
     """The proof of the last apply; none where something else is compared."""
     from policygen.cli.planning import applied_effect
 
@@ -316,7 +318,7 @@ def _effect(change: Change, plan: "Plan | None", *, quiet: bool) -> "Effect | No
     before = {name: old for name, (old, _) in change.contents.items()}
     now = {name: new for name, (_, new) in change.contents.items()}
     headers = {header.name: header for header in change.before.headers}
-    return applied_effect(plan, change.after, headers, before, now, quiet=quiet)
+    return applied_effect(plan, change.after, headers, before, now, quiet=quiet, known=known)
 
 
 def _sass(cub: "Cub", base: "Base", *, quiet: bool) -> "VerifySass":

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from policygen.bindings.recorded import benchmark_of, version_of
 from policygen.errors import InputError
-from policygen.model.facts import Change
 from policygen.model.labels import parse_label
 from policygen.model.plan import Action, Plan, Reached
 from policygen.model.results import ScoredWorkload
+from policygen.model.selection import DeltaRow, Values
 from policygen.model.workload import in_words
 from policygen.planning.cases import Case
 from policygen.planning.later import NotKeptError, keep_later
@@ -84,9 +84,9 @@ def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
         yield from ((named.benchmark, variant.variant) for named, variant in pairs)
 
 
-def _change(one: Reached) -> Change:
+def _change(one: Reached) -> DeltaRow[Values]:
     """What would change, were it not kept; what it has is asked."""
-    return Change(one.benchmark, tuple(one.workload.items()), one.arch, {}, {})
+    return DeltaRow(one.benchmark, tuple(one.workload.items()), one.arch, {}, {})
 
 
 def _edits(plan: Plan, path: str) -> list[object]:

@@ -9,21 +9,21 @@ from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import FamilyBinding, MemberRule, Site
 from policygen.model.cub import Cub
-from policygen.model.facts import Told
+from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family
 from policygen.planning.cases import Destination
 from policygen.planning.destination import site_of
 from policygen.planning.measured import Measurement
 
 
-def branch_destination(one: Measurement, told: Told, cub: Cub, arch: str) -> Destination:
+def branch_destination(one: Measurement, told: Selected, cub: Cub, arch: str) -> Destination:
     """The return that decides a workload; refused where it is not the architecture's own."""
     algorithm, site = site_of(one.benchmark, cub.version, "selectors")
-    if told.shown is None:
+    if told.entry is None:
         raise InputError(
             f"no return with constants decides it in {site.header}: its values are computed"
         )
-    family, entry = told.shown
+    family, entry = told.entry
     if family.arch != arch:
         raise InputError(
             f"{arch} has no return of its own for it: {family.header}:{entry.line}"

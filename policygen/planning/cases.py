@@ -8,9 +8,9 @@ from policygen.bindings.expected import expected_values
 from policygen.bindings.variant import member_values
 from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding, MemberRule, Site
-from policygen.model.facts import Told
 from policygen.model.plan import Action, Target
 from policygen.model.results import Choice
+from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family, Value
 from policygen.planning.keys import EntryKey, general_key, named_key, type_positions
 from policygen.planning.measured import Measurement
@@ -45,7 +45,7 @@ class NewReturn:
         """Whether later architectures do not get to it."""
         return isinstance(self.at, Front | Twin) and self.at.below is not None
 
-    def takes(self, told: Told) -> bool:
+    def takes(self, told: Selected) -> bool:
         """Whether another workload may get it, too."""
         truth = replace(self.truth, traits=told.traits)
         return all(truth.holds(fact) is not False for fact in self.facts)
@@ -107,20 +107,20 @@ SpotLike = TypeVar("SpotLike", bound="Spot")
 class Spot:
     """Where a workload's values would be written."""
 
-    told: Told
+    told: Selected
     to: Destination
 
     @property
     def args(self) -> tuple[str, ...]:
         """The workload's key, as the compiler prints it."""
-        return self.to.new.facts if self.to.new else self.told.leads[self.to.family.name].args
+        return self.to.new.facts if self.to.new else self.told.keys[self.to.family.name].args
 
     @property
     def entry(self) -> Entry | None:
         """The entry that has the key now; none in a family that is new."""
         if self.to.new:
             return None
-        lead = self.told.leads[self.to.family.name].entry
+        lead = self.told.keys[self.to.family.name].entry
         if lead is None or self.to.is_new or lead[1].kind == "primary":
             return None
         return lead[1]

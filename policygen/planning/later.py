@@ -8,7 +8,7 @@ from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
 from policygen.model.entry_text import Content
-from policygen.model.facts import Change
+from policygen.model.selection import DeltaRow, Values
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.planning.cases import Spot, by_entry
@@ -24,7 +24,7 @@ INHERIT = "Let later architectures inherit: --reach later"
 class NotKeptError(Exception):
     """Workloads that no entry can keep as they are for later architectures, and why not each."""
 
-    def __init__(self, told: Sequence[tuple[Change, str]]) -> None:
+    def __init__(self, told: Sequence[tuple[DeltaRow[Values], str]]) -> None:
         super().__init__(told[0][1])
         self.reasons: dict[Point, str] = {}
         for change, text in told:
@@ -32,7 +32,7 @@ class NotKeptError(Exception):
 
 
 def keep_later(
-    changes: Sequence[Change],
+    changes: Sequence[DeltaRow[Values]],
     cub: Cub,
     headers: Mapping[str, TuningHeader],
     arch: str,
@@ -44,7 +44,7 @@ def keep_later(
     for other in sorted(later, key=arch_number):
         found = [change for change in changes if change.arch == other]
         told = oracle.tell([change.point for change in found], other)
-        spots: dict[int, Change] = {}
+        spots: dict[int, DeltaRow[Values]] = {}
         places = []
         for change in found:
             benchmark = benchmark_of(change.benchmark, cub.version)

@@ -8,9 +8,9 @@ from policygen.model.arch import arch_number
 from policygen.model.bindings import Site
 from policygen.model.cub import Cub
 from policygen.model.effect import Effect
-from policygen.model.facts import Told
 from policygen.model.plan import Action, Plan
 from policygen.model.results import ScoredWorkload
+from policygen.model.selection import Selected
 from policygen.model.tuning import TuningHeader, Value, entry_name, spell
 from policygen.model.workload import Point, in_words
 from policygen.planning.destination import site_of
@@ -146,11 +146,11 @@ Given = tuple[str, Mapping[str, Value]]
 """Where a workload's values come from, in words, and the values."""
 
 
-def shown(told: Told) -> Given:
+def shown(told: Selected) -> Given:
     """What families give a workload now."""
-    if told.shown is None:
+    if told.entry is None:
         return "the policy of the struct families, which no entry decides", told.values
-    family, entry = told.shown
+    family, entry = told.entry
     return f"{family.header}:{entry.line} {entry_name(family.name, entry.args)}", told.values
 
 

@@ -9,7 +9,7 @@ from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import FamilyBinding
 from policygen.model.cub import Cub
-from policygen.model.facts import Told
+from policygen.model.selection import Selected
 from policygen.model.tuning import TuningHeader
 from policygen.planning.branches import rules_of
 from policygen.planning.cases import Destination, NewReturn
@@ -55,7 +55,7 @@ class NewReturns:
     """The architecture before which a new block ends; none where later ones inherit."""
     headers_read: dict[str, Read] = field(default_factory=dict)
 
-    def beside(self, one: Measurement, told: Told) -> Destination:
+    def beside(self, one: Measurement, told: Selected) -> Destination:
         """Among the returns of the architecture, or in a block of its own in front."""
         read, truth, known = self._known(one, told)
         own = [each for each in known if each.family.arch == self.arch]
@@ -76,14 +76,14 @@ class NewReturns:
                 f" returns of {self.arch}"
             ) from error
 
-    def bounded(self, one: Measurement, told: Told, to: Destination) -> Destination:
+    def bounded(self, one: Measurement, told: Selected, to: Destination) -> Destination:
         """In a block of its own, which later architectures do not get to."""
         read, truth, known = self._known(one, told)
-        entry = to.new.like if to.new else told.shown[1] if told.shown else None
+        entry = to.new.like if to.new else told.entry[1] if told.entry else None
         like = [each for each in known if entry and each.entry.body_span == entry.body_span]
         return self._in_front(one, told, read, like or known, truth)
 
-    def _known(self, one: Measurement, told: Told) -> tuple[Read, Truth, list[Reached]]:
+    def _known(self, one: Measurement, told: Selected) -> tuple[Read, Truth, list[Reached]]:
         """A header, what is known of a workload, and the returns that have what it tunes."""
         algorithm, site = site_of(one.benchmark, self.cub.version, "selectors")
         read = self._read(site.header)
@@ -115,12 +115,12 @@ class NewReturns:
     def _in_front(
         self,
         one: Measurement,
-        told: Told,
+        told: Selected,
         read: Read,
         known: Sequence[Reached],
         truth: Truth,
     ) -> Destination:
-        now = told.shown[1].body_span if told.shown else None
+        now = told.entry[1].body_span if told.entry else None
         decides = next((each for each in known if each.entry.body_span == now), None)
         number = arch_number(self.arch)
         earlier = [each for each in known if arch_number(each.family.arch) <= number]
@@ -144,10 +144,10 @@ class NewReturns:
             site, binding, like.family, name, fields, new, types=types, truth=new.truth
         )
 
-    def now(self, to: Destination, told: Told) -> Destination:
+    def now(self, to: Destination, told: Selected) -> Destination:
         """With what tells the types apart that a return is for."""
         read = self._read(to.site.header)
-        span = told.shown[1].body_span if told.shown else None
+        span = told.entry[1].body_span if told.entry else None
         now = next((each for each in read.returns if each.entry.body_span == span), None)
         truth = Truth(told.traits, self.arch, read.constants)
         return replace(to, now=now, types=read.types, truth=truth)

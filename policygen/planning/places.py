@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from policygen.errors import InputError
 from policygen.model.cub import Cub
-from policygen.model.facts import Told
 from policygen.model.plan import Action, Options
+from policygen.model.selection import Selected
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.planning.branches import branch_destination
@@ -85,7 +85,7 @@ class Places:
                 actions.append(one.rejected(in_line(error), before=shown.values))
         return cases, actions
 
-    def _return(self, one: Measurement, told: Told, new: NewReturns) -> Destination:
+    def _return(self, one: Measurement, told: Selected, new: NewReturns) -> Destination:
         """The return that decides, or a new one where that is not the architecture's own."""
         try:
             to = branch_destination(one, told, self.sources.cub, self.options.arch)

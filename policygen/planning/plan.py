@@ -8,7 +8,6 @@ from policygen.errors import EffectError, InputError
 from policygen.model.arch import arch_number
 from policygen.model.branches import own
 from policygen.model.changes import changes as told_changes
-from policygen.model.facts import Change, Compared
 from policygen.model.plan import (
     Action,
     Held,
@@ -20,6 +19,7 @@ from policygen.model.plan import (
     Reached,
 )
 from policygen.model.results import ScoredWorkload
+from policygen.model.selection import Delta, DeltaRow, Values
 from policygen.model.workload import Point
 from policygen.planning.cases import Case, by_entry
 from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
@@ -193,10 +193,10 @@ class Planner:
                 found.append((write, own))
         return found or [(write, error) for write in writes]
 
-    def _compare(self, draft: Draft) -> Compared:
-        return self.oracle.compare(draft.after) if draft.after else Compared((), 0, ())
+    def _compare(self, draft: Draft) -> Delta[Values]:
+        return self.oracle.compare(draft.after) if draft.after else Delta((), 0, ())
 
-    def _lost(self, outcome: Outcome, draft: Draft, compared: Compared) -> dict[Point, str]:
+    def _lost(self, outcome: Outcome, draft: Draft, compared: Delta[Values]) -> dict[Point, str]:
         """Workloads that do not get what was written for them, and why."""
         arch = self.options.arch
         changes = {c.point: c for c in compared.changes if c.arch == arch}
@@ -221,7 +221,7 @@ class Planner:
         return lost
 
     def _harmed(
-        self, cases: Sequence[Case], outcome: Outcome, compared: Compared
+        self, cases: Sequence[Case], outcome: Outcome, compared: Delta[Values]
     ) -> dict[Point, str]:
         """Workloads whose entry would take others that are to stay as they are."""
         written = {action.point for action in outcome.actions if action.written}
@@ -239,7 +239,7 @@ class Planner:
         return harmed
 
     def _kept(
-        self, outcome: Outcome, draft: Draft, compared: Compared
+        self, outcome: Outcome, draft: Draft, compared: Delta[Values]
     ) -> tuple[Outcome, Draft, list[Reached]]:
         """What the change reaches besides, and entries that keep it for later architectures."""
         arch = self.options.arch
@@ -258,10 +258,10 @@ class Planner:
         reached = [_reached(c, kept=False) for c in shared]
         return outcome, draft, reached + [_reached(c, kept=kept) for c in later]
 
-    def _check_own(self, later: Sequence[Change]) -> None:
+    def _check_own(self, later: Sequence[DeltaRow[Values]]) -> None:
         """Refuses changes for those with returns of their own; the others get what is written."""
         target, version = arch_number(self.options.arch), self.sources.cub.version
-        owners: list[tuple[Change, str]] = []
+        owners: list[tuple[DeltaRow[Values], str]] = []
         for change in later:
             _, site = site_of(benchmark_of(change.benchmark, version), version, "selectors")
             returned = self.sources.headers[site.header].selectors
@@ -271,7 +271,7 @@ class Planner:
         if owners:
             raise NotKeptError(owners)
 
-    def _pinned(self, outcome: Outcome, later: Sequence[Change]) -> Draft:
+    def _pinned(self, outcome: Outcome, later: Sequence[DeltaRow[Values]]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""
         try:
             draft = self.drafted(outcome.writes)
@@ -322,7 +322,7 @@ def _cases(writes: Sequence[Write]) -> list[Case]:
     return [spot for spot in spots if isinstance(spot, Case)]
 
 
-def _later(compared: Compared, arch: str) -> list[Change]:
+def _later(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
     return [c for c in compared.changes if arch_number(c.arch) > arch_number(arch)]
 
 
@@ -340,7 +340,7 @@ def _in_order(
     return [action for _, action in sorted(placed, key=lambda pair: pair[0])]
 
 
-def _in_spite(change: Change) -> str:
+def _in_spite(change: DeltaRow[Values]) -> str:
     pairs = ", ".join(told_changes(change.before, change.after))
     return (
         f"{change.name} on {change.arch} would change in spite of the entries that are to"
@@ -348,7 +348,7 @@ def _in_spite(change: Change) -> str:
     )
 
 
-def _reached(change: Change, *, kept: bool) -> Reached:
+def _reached(change: DeltaRow[Values], *, kept: bool) -> Reached:
     return Reached(
         benchmark=change.benchmark, workload=dict(change.workload), arch=change.arch, kept=kept
     )

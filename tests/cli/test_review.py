@@ -9,6 +9,7 @@ import pytest
 
 from policygen.model.review import Review
 from policygen.proof import toolchain
+from policygen.proof.oracle import Compiler
 from tests.cli.tuned import HEADER, LABEL, THREE, committed_tree, database, run, tuned
 from tests.planning.wanted import workload_count
 from tests.probing import changed_tree, header, replaced, root
@@ -68,6 +69,20 @@ def test_an_apply_is_shown_with_its_reason_and_its_proof(capsys, applied):
         f"\n**partition.three_way T=I32 OffsetT=I32**: score {evidence['scored']['score']:.3f}"
         in out
     )
+
+
+def test_the_proof_of_a_review_is_that_of_verify_effect_and_costs_no_other_question(
+    capsys, applied, monkeypatch
+):
+    tree, _ = applied
+    status, out, err = run(capsys, "verify-effect", "--cub", tree, "--json", "-q")
+    assert status == 0, err
+
+    def asked(*_):
+        raise AssertionError("both sides are compared a second time")
+
+    monkeypatch.setattr(Compiler, "_compared", asked)
+    assert document(capsys, "--cub", tree)["effect"] == json.loads(out)
 
 
 def test_a_database_that_is_gone_is_told(capsys, applied):

@@ -13,7 +13,7 @@ from policygen.emit.judge import judge, questions
 from policygen.model.emit import EmitSelector
 from policygen.proof.overlay import overlay
 from policygen.proof.policies import ask_policies
-from policygen.proof.probe import Tree
+from policygen.proof.probe import AskedTree
 from policygen.proof.toolchain import find_toolchain
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, every_benchmark, points
@@ -107,7 +107,7 @@ def ask(version, std=17, first=()):
 
     def answer(wanted):
         wanted = [replace(one, benchmark=fewer(one.benchmark, version)) for one in wanted]
-        found = Tree(version, (*first, *opened(version).include_folders), {})
+        found = AskedTree(version, (*first, *opened(version).include_folders), {})
         return ask_policies(wanted, found, find_toolchain(), archs=ARCHS, std=std)
 
     return answer

@@ -17,7 +17,7 @@ import pytest
 from policygen.errors import PolicygenError
 from policygen.process import run
 from policygen.proof.sass import build as module
-from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
+from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble, preprocess
 from policygen.proof.toolchain import find_toolchain
 from tests.proof.sass.dumps import FOLDER
 
@@ -131,7 +131,7 @@ def told(capsys, what, counts):
 def included(folder, text):
     folder.mkdir(parents=True)
     (folder / "some.cuh").write_text(text)
-    return Headers("#include <some.cuh>\n", (str(folder),), "sm90")
+    return UnitHeaders("#include <some.cuh>\n", (str(folder),), "sm90")
 
 
 def test_two_sources_are_never_one(tools, recorded, tmp_path, capsys):
@@ -174,7 +174,7 @@ def test_two_sources_are_never_one(tools, recorded, tmp_path, capsys):
 
 
 def job(text=KERNELS):
-    return Job(text, Headers("", (), "sm90"), "content")
+    return Job(text, UnitHeaders("", (), "sm90"), "content")
 
 
 @pytest.mark.parametrize("make", [build, disassemble])

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
-from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.plan import Options
+from policygen.model.selection import Delta, DeltaRow, FamilyKey, Selected
 from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.source.header import read_header
@@ -204,11 +204,13 @@ class Pretend:
         for point in points:
             if point not in self.points:
                 continue
-            leads = {}
+            keys = {}
             for family in self.families(self.data):
                 entry = self.lead(family, args_of(point))
-                leads[family.name] = Lead(args_of(point), entry and (family, entry))
-            found[point] = Told(self.values(self.data, point, arch), None, leads, sizes_of(point))
+                keys[family.name] = FamilyKey(args_of(point), entry and (family, entry))
+            found[point] = Selected(
+                self.values(self.data, point, arch), None, keys, sizes_of(point)
+            )
         return found
 
     def compare(self, changed):
@@ -219,8 +221,8 @@ class Pretend:
             for arch in self.archs:
                 was, now = (self.values(d, point, arch) for d in (self.data, after))
                 if was != now:
-                    changes.append(Change(*point, arch, was, now))
-        return Compared(self.archs, len(self.archs) * len(self.points), tuple(changes))
+                    changes.append(DeltaRow(*point, arch, was, now))
+        return Delta(self.archs, len(self.archs) * len(self.points), tuple(changes))
 
     def why_not(self, changed, point, arch):
         return f"nobody reads it on {arch}"

@@ -7,8 +7,8 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding
-from policygen.model.facts import Compared, Told
 from policygen.model.plan import Options
+from policygen.model.selection import Delta, Selected
 from policygen.planning.branches import branch_destination
 from policygen.planning.cases import Case, Destination
 from policygen.planning.destination import site_of
@@ -61,7 +61,7 @@ def measured():
 
 def told(number):
     shown = None if number is None else (FAMILY, FAMILY.entries[number])
-    return Told({"threads": 512}, shown, {}, {"AccumT": 4})
+    return Selected({"threads": 512}, shown, {}, {"AccumT": 4})
 
 
 def test_values_have_the_names_of_what_is_called():
@@ -104,7 +104,7 @@ class Silent:
         return {}
 
     def compare(self, changed):
-        return Compared((), 0, ())
+        return Delta((), 0, ())
 
 
 def test_a_header_that_the_compiler_refuses_is_told():

@@ -3,7 +3,7 @@
 import pytest
 
 from policygen.model.entry_text import Content
-from policygen.model.facts import Lead, Told
+from policygen.model.selection import FamilyKey, Selected
 from policygen.planning.cases import Case
 from policygen.planning.content import EXPLICIT, kept_content, values_content
 from policygen.planning.destination import destination
@@ -25,7 +25,7 @@ def case(header, namespace, text, found, args, arch, entry=None):
     to = destination(known.benchmark, CUB, tree, arch)
     if entry is not None:
         entry = to.family, to.family.entries[entry]
-    told = Told({}, None, {to.family.name: Lead(args, entry)}, {})
+    told = Selected({}, None, {to.family.name: FamilyKey(args, entry)}, {})
     return Case(told=told, to=to, measurement=known)
 
 
@@ -85,7 +85,7 @@ struct sm100_tuning<pair<T, T>, OffsetT, op_type::plus, offset_size::_4, accum_s
 def test_what_is_inherited_by_more_than_the_arguments_is_written_out():
     one = reduce(SUMS + NESTED, entry=1)
     values = {"items": 7, "threads": 64, "items_per_vec_load": 1}
-    told = Told(values, None, one.told.leads, {"AccumT": 4})
+    told = Selected(values, None, one.told.keys, {"AccumT": 4})
     kept = kept_content(Case(told=told, to=one.to, measurement=one.measurement))
     members = {"items": "7", "threads": "64", "items_per_vec_load": "1"}
     assert kept == Content("values", members)

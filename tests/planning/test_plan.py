@@ -6,8 +6,8 @@ import pytest
 
 from policygen.errors import InputError, Problems
 from policygen.model.entry_text import Content
-from policygen.model.facts import Lead, Told
 from policygen.model.plan import Options, Plan
+from policygen.model.selection import FamilyKey, Selected
 from policygen.planning.decide import Write
 from policygen.planning.destination import destination, next_arch, site_of
 from policygen.planning.files import changed_headers, check_tree
@@ -117,7 +117,7 @@ def test_a_workload_that_no_entry_can_name_is_rejected():
 
     def unknown(points, arch):
         return {
-            point: Told(t.values, None, {n: _unsized(lead) for n, lead in t.leads.items()}, t.sizes)
+            point: Selected(t.values, None, {n: _unsized(k) for n, k in t.keys.items()}, t.sizes)
             for point, t in tell(points, arch).items()
         }
 
@@ -130,7 +130,7 @@ def test_a_workload_that_no_entry_can_name_is_rejected():
 
 
 def _unsized(lead):
-    return Lead((*lead.args[:-1], "unknown"), lead.entry)
+    return FamilyKey((*lead.args[:-1], "unknown"), lead.entry)
 
 
 def test_what_would_not_be_selected_is_rejected_with_the_reason():

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from policygen import tree as trees
 from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
-from policygen.model.facts import Lead, Told
 from policygen.model.labels import parse_label
 from policygen.model.plan import Options
+from policygen.model.selection import FamilyKey, Selected
 from policygen.planning.destination import destination
 from policygen.planning.files import changed_headers
 from policygen.planning.places import Sources
@@ -103,11 +103,11 @@ class Known:
         was = self.told[arch][point]
         leads = {}
         for family in self.header.families:
-            if family.name in was.leads:
-                args = was.leads[family.name].args
+            if family.name in was.keys:
+                args = was.keys[family.name].args
                 entry = lead(family, args)
-                leads[family.name] = Lead(args, entry and (family, entry))
-        return Told(self.written.get(point, was.values), None, leads, was.sizes)
+                leads[family.name] = FamilyKey(args, entry and (family, entry))
+        return Selected(self.written.get(point, was.values), None, leads, was.sizes)
 
 
 def first_for_all(cases):
@@ -227,7 +227,7 @@ def test_the_keys_lead_where_the_compiler_says(recorded, name):
     families = {family.name: family for family in read.families}
     for lot in told.values():
         for one in lot.values():
-            for family, known in one.leads.items():
+            for family, known in one.keys.items():
                 entry = known.entry and known.entry[1]
                 if entry is not None and entry.kind == "primary":
                     entry = None
@@ -291,6 +291,6 @@ def check_values(attempt, plan, now):
         )
         parameters = parse_label(action.variant)
         members = member_values(to.binding, of[action.benchmark], parameters, told.sizes)
-        entry = lead(families[action.target.family], told.leads[action.target.family].args)
+        entry = lead(families[action.target.family], told.keys[action.target.family].args)
         assert holds(entry, members), (action, entry)
         assert entry.variant == action.variant

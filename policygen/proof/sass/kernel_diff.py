@@ -1,4 +1,4 @@
-"""In which way two kernels differ: in a line, and as a diff."""
+"""Tells in which way two kernels differ: in a line, and as a diff."""
 
 import difflib
 from collections import Counter
@@ -12,7 +12,7 @@ _WORDS = {"REG": "registers", "SHARED": "bytes of shared memory", "STACK": "byte
 
 
 def summary(before: Kernel, after: Kernel) -> str:
-    """`registers 32 → 40; +12 IMAD, -3 LDG; first difference at instruction 17`."""
+    """Says `registers 32 → 40; +12 IMAD, -3 LDG; first difference at instruction 17`."""
     parts = [*_usage(before, after)]
     if before.code != after.code:
         if len(before.code) != len(after.code):
@@ -23,7 +23,7 @@ def summary(before: Kernel, after: Kernel) -> str:
 
 
 def diff(before: Kernel, after: Kernel) -> tuple[str, ...]:
-    """A unified diff of the instructions."""
+    """Makes a unified diff of the instructions."""
     lines = difflib.unified_diff(before.code, after.code, "before", "after", lineterm="", n=3)
     return tuple(lines)
 
