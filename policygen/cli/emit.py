@@ -13,13 +13,13 @@ from policygen.cli.plan_options import choice_options
 from policygen.errors import InputError, Problems
 
 if TYPE_CHECKING:
+    from policygen.dialects.selectors.functions import Struct
     from policygen.emit.emitter import Tuned
     from policygen.emit.header import Target
     from policygen.model.cub import Cub
     from policygen.model.emit import EmitAction, EmitProof, Emitted
     from policygen.model.policies import Policies, Question
     from policygen.model.results import ScoredWorkload
-    from policygen.source.selectors.functions import Struct
 
 SINCE = (3, 5)
 """The first version whose device algorithms take policy selectors."""

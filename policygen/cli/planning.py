@@ -73,11 +73,11 @@ def compiler_for(
     """The compiler, for a tree whose headers hold some data."""
     from policygen.bindings.load import bound
     from policygen.cli.asking import compile_progress
+    from policygen.dialects.scan import read_changed
+    from policygen.dialects.specializations.marks import mark_header, mark_returns
     from policygen.proof.oracle import Compiler
     from policygen.proof.sites import marked_members, with_new_families
     from policygen.proof.toolchain import find_toolchain
-    from policygen.source.marks import mark_header, mark_returns
-    from policygen.source.scan import read_changed
 
     members = marked_members(bound(found.cub.version), "specializations")
 

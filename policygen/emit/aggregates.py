@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from policygen.dialects.selectors.functions import Struct, find_structs
 from policygen.errors import InputError
-from policygen.source.selectors.functions import Struct, find_structs
 from policygen.source.text import Text
 
 

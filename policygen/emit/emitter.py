@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from policygen.bindings.load import units_of
+from policygen.dialects.selectors.functions import Struct
 from policygen.emit.aggregates import Field, leaves, read_aggregate
 from policygen.emit.arguments import Arguments, arguments
 from policygen.emit.decide import Case, ChooseTogether, Part, decide, told
@@ -16,7 +17,6 @@ from policygen.model.policies import Policies, Question
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import Point, in_words
 from policygen.planning.measured import Measurement, Spaces, in_line, measurements
-from policygen.source.selectors.functions import Struct
 
 
 class Oracle(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen import __version__
+from policygen.dialects.selectors.functions import Struct
 from policygen.emit.aggregates import Field, read_aggregate
 from policygen.emit.arguments import conditions, parameters
 from policygen.emit.decide import Case, Part
@@ -14,7 +15,6 @@ from policygen.model.arch import arch_number
 from policygen.model.emit import EmitReturn, EmitSelector
 from policygen.planning.measured import gpu_name, numbers
 from policygen.rendering import fill
-from policygen.source.selectors.functions import Struct
 
 TEMPLATE = "emit/header.cuh.j2"
 COMMENT = 116

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from policygen.model.arch import arch_number
-from policygen.planning.decide import Write
-from policygen.source.selectors.additions import (
+from policygen.dialects.selectors.additions import (
     Addition,
     Returned,
     add_beside,
@@ -12,9 +10,11 @@ from policygen.source.selectors.additions import (
     sizes_of,
     take_over,
 )
-from policygen.source.selectors.fronts import Front, add_in_front
-from policygen.source.selectors.nearest import Inside, Left
-from policygen.source.selectors.twins import Twin, add_twin
+from policygen.dialects.selectors.fronts import Front, add_in_front
+from policygen.dialects.selectors.nearest import Inside, Left
+from policygen.dialects.selectors.twins import Twin, add_twin
+from policygen.model.arch import arch_number
+from policygen.planning.decide import Write
 from policygen.source.text import Text
 
 

@@ -6,6 +6,11 @@ from typing import TypeVar
 
 from policygen.bindings.expected import expected_values
 from policygen.bindings.variant import member_values
+from policygen.dialects.selectors.conditions import simplest
+from policygen.dialects.selectors.fronts import Front
+from policygen.dialects.selectors.nearest import Inside, Left, Nearest, Reached
+from policygen.dialects.selectors.truth import Truth
+from policygen.dialects.selectors.twins import Twin
 from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding, MemberRule, Site
 from policygen.model.facts import Told
@@ -14,11 +19,6 @@ from policygen.model.results import Choice
 from policygen.model.tuning import Entry, Family, Value
 from policygen.planning.keys import EntryKey, general_key, named_key, type_positions
 from policygen.planning.measured import Measurement
-from policygen.source.selectors.conditions import simplest
-from policygen.source.selectors.fronts import Front
-from policygen.source.selectors.nearest import Inside, Left, Nearest, Reached
-from policygen.source.selectors.truth import Truth
-from policygen.source.selectors.twins import Twin
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.bindings.keys import fits, type_name
+from policygen.dialects.selectors.nearest import ANY_OTHER
 from policygen.errors import InputError
 from policygen.model.entry_text import Content
 from policygen.model.plan import Action, Options, PlanDecision
@@ -19,7 +20,6 @@ from policygen.planning.keys import (
 )
 from policygen.planning.measured import action, in_line, numbers
 from policygen.results.together import Together
-from policygen.source.selectors.nearest import ANY_OTHER
 
 ChooseTogether = Callable[[Sequence[Case]], Together]
 # "int32", "uint8": what a selector calls them

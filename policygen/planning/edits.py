@@ -4,15 +4,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from policygen.dialects.specializations.entry_edits import Writer
+from policygen.dialects.specializations.new_arch import new_arch
+from policygen.dialects.specializations.siblings import neighbour
 from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.entry_text import NewEntry
 from policygen.model.tuning import TuningHeader
 from policygen.planning.added import added_returns
 from policygen.planning.decide import Write
-from policygen.source.entry_edits import Writer
-from policygen.source.new_arch import new_arch
-from policygen.source.siblings import neighbour
 from policygen.source.splice import edit_at
 from policygen.source.text import Text
 

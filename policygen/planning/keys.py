@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from policygen.bindings.keys import as_slot, by_print, type_name
 from policygen.bindings.load import types
+from policygen.dialects.specializations.siblings import neighbour
 from policygen.errors import InputError
 from policygen.model.entry_text import Slot
 from policygen.model.tuning import Family
-from policygen.source.siblings import neighbour
 
 
 @dataclass(frozen=True, slots=True)

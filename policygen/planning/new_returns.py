@@ -4,6 +4,20 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from policygen.dialects.selectors.fronts import in_front
+from policygen.dialects.selectors.functions import find_structs
+from policygen.dialects.selectors.marks import SELECTOR
+from policygen.dialects.selectors.nearest import (
+    Bodies,
+    Reached,
+    gone_before,
+    left,
+    nearest,
+    reached,
+    read_bodies,
+)
+from policygen.dialects.selectors.truth import Truth, locals_of
+from policygen.dialects.selectors.twins import Twin, twin
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import FamilyBinding
@@ -14,20 +28,6 @@ from policygen.planning.branches import rules_of
 from policygen.planning.cases import Destination, NewReturn
 from policygen.planning.destination import site_of
 from policygen.planning.measured import Measurement
-from policygen.source.selectors.fronts import in_front
-from policygen.source.selectors.functions import find_structs
-from policygen.source.selectors.marks import SELECTOR
-from policygen.source.selectors.nearest import (
-    Bodies,
-    Reached,
-    gone_before,
-    left,
-    nearest,
-    reached,
-    read_bodies,
-)
-from policygen.source.selectors.truth import Truth, locals_of
-from policygen.source.selectors.twins import Twin, twin
 from policygen.source.text import Text
 
 TYPE = "type_t"

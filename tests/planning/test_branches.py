@@ -5,6 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding
 from policygen.model.facts import Compared, Told
@@ -16,7 +17,6 @@ from policygen.planning.measured import measurements
 from policygen.planning.new_returns import NewReturns
 from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
-from policygen.source.header import read_header
 from tests.planning.pretend import CUB
 from tests.planning.wanted import benchmark, no_common_variant, scored
 

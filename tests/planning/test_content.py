@@ -2,13 +2,13 @@
 
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.model.entry_text import Content
 from policygen.model.facts import Lead, Told
 from policygen.planning.cases import Case
 from policygen.planning.content import EXPLICIT, kept_content, values_content
 from policygen.planning.destination import destination
 from policygen.planning.measured import measurements
-from policygen.source.header import read_header
 from tests.planning.pretend import CUB, SUM_MIN, SUMS, source, summed, want
 from tests.planning.wanted import GPUS, benchmark, scored
 

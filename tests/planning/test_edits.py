@@ -4,13 +4,13 @@ import pytest
 
 from policygen import tree
 from policygen.bindings.load import bound
+from policygen.dialects.header import read_header
+from policygen.dialects.scan import scan_headers
 from policygen.model.entry_text import Content
 from policygen.planning.cases import Destination, Spot
 from policygen.planning.decide import Write
 from policygen.planning.edits import header_edits
 from policygen.planning.keys import EntryKey
-from policygen.source.header import read_header
-from policygen.source.scan import scan_headers
 from policygen.source.splice import splice
 from tests.trees import tree as cub_tree
 

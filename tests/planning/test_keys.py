@@ -6,6 +6,8 @@ import pytest
 
 from policygen import tree
 from policygen.bindings.keys import fits, type_name
+from policygen.dialects.header import read_header
+from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError
 from policygen.planning.keys import (
     EntryKey,
@@ -14,8 +16,6 @@ from policygen.planning.keys import (
     named_key,
     too_general,
 )
-from policygen.source.header import read_header
-from policygen.source.scan import scan_headers
 from tests.planning.pretend import SUM_INT, SUMS, source
 from tests.trees import tree as cub_tree
 

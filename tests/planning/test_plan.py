@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.errors import InputError, Problems
 from policygen.model.entry_text import Content
 from policygen.model.facts import Lead, Told
@@ -13,7 +14,6 @@ from policygen.planning.destination import destination, next_arch, site_of
 from policygen.planning.files import changed_headers, check_tree
 from policygen.planning.keys import EntryKey, general_key
 from policygen.planning.measured import measurements
-from policygen.source.header import read_header
 from tests.planning.pretend import (
     CUB,
     KEYED,

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from policygen import tree as trees
 from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
+from policygen.dialects.scan import read_changed
 from policygen.model.facts import Lead, Told
 from policygen.model.labels import parse_label
 from policygen.model.plan import Options
@@ -24,7 +25,6 @@ from policygen.planning.files import changed_headers
 from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.results.together import Together
-from policygen.source.scan import read_changed
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
 from tests.probing import header, root
 

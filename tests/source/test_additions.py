@@ -3,11 +3,10 @@
 
 import pytest
 
-from policygen.errors import InputError
-from policygen.source.header import read_header
-from policygen.source.selectors.additions import Returned, add_beside, add_inside, take_over
-from policygen.source.selectors.fronts import add_in_front, in_front
-from policygen.source.selectors.nearest import (
+from policygen.dialects.header import read_header
+from policygen.dialects.selectors.additions import Returned, add_beside, add_inside, take_over
+from policygen.dialects.selectors.fronts import add_in_front, in_front
+from policygen.dialects.selectors.nearest import (
     Inside,
     gone_before,
     left,
@@ -15,8 +14,9 @@ from policygen.source.selectors.nearest import (
     reached,
     read_bodies,
 )
-from policygen.source.selectors.truth import Truth, locals_of
-from policygen.source.selectors.twins import add_twin, twin
+from policygen.dialects.selectors.truth import Truth, locals_of
+from policygen.dialects.selectors.twins import add_twin, twin
+from policygen.errors import InputError
 from policygen.source.text import Text
 
 HEAD = """\

@@ -2,9 +2,9 @@
 
 import pytest
 
+from policygen.dialects.selectors.conditions import excluded, opposites, simplest
+from policygen.dialects.selectors.truth import Truth, locals_of
 from policygen.model.base import Span
-from policygen.source.selectors.conditions import excluded, opposites, simplest
-from policygen.source.selectors.truth import Truth, locals_of
 
 TRAITS = {
     "key_size": 4,

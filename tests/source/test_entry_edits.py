@@ -2,11 +2,11 @@
 
 import pytest
 
+from policygen.dialects.header import read_header
+from policygen.dialects.specializations.entry_edits import Writer
 from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.entry_text import Content, NewEntry
-from policygen.source.entry_edits import Writer
-from policygen.source.header import read_header
 from policygen.source.splice import edit_at, splice
 from policygen.source.text import Text
 from tests.probing import TUNINGS, changed_tree

@@ -1,9 +1,9 @@
 import pytest
 
+from policygen.dialects.header import read_header
+from policygen.dialects.specializations import entry_text
 from policygen.errors import InputError
 from policygen.model.entry_text import Content, NewEntry
-from policygen.source import entry_text
-from policygen.source.header import read_header
 
 LABEL = "ipt_9.tpb_96 1.5  1.0  1.4  1.6"
 PRIMARY = "template <class KeyT, class ValueT, size S> struct sm{}_x;\n"

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from policygen import tree
 from policygen.bindings.load import bound
+from policygen.dialects.header import read_header
+from policygen.dialects.scan import scan_headers
+from policygen.dialects.specializations.marks import mark_header
 from policygen.errors import InputError
 from policygen.model.marks import STEP, Marked, mark
 from policygen.model.tuning import TuningHeader
 from policygen.proof.overlay import overlay
 from policygen.proof.sites import marked_members
-from policygen.source.header import read_header
-from policygen.source.marks import mark_header
-from policygen.source.scan import scan_headers
 from tests.source.headers import MINI, wrap
 from tests.trees import tree as cub_tree
 

@@ -7,15 +7,15 @@ from functools import cache
 
 import pytest
 
+from policygen.dialects.header import read_header
+from policygen.dialects.scan import scan_headers
+from policygen.dialects.specializations.new_arch import new_arch
 from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.proof.resolve import resolve
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
 from policygen.source.clang import Neighbours
-from policygen.source.header import read_header
-from policygen.source.new_arch import new_arch
-from policygen.source.scan import scan_headers
 from policygen.source.splice import edit_at, splice
 from tests.probing import TUNINGS, changed_tree, read, root
 from tests.source.headers import HEAD, MINI, TAIL, mini

@@ -1,7 +1,7 @@
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.errors import SourceError
-from policygen.source.header import read_header
 from tests.source.headers import TAIL, mini
 
 

@@ -2,8 +2,8 @@ import shutil
 
 import pytest
 
-from policygen.source import cache, scan
-from policygen.source.scan import scan_headers
+from policygen.dialects import cache, scan
+from policygen.dialects.scan import scan_headers
 from tests.source.headers import MINI
 
 

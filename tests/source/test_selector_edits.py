@@ -3,10 +3,10 @@
 
 import pytest
 
+from policygen.dialects.header import read_header
+from policygen.dialects.specializations.entry_edits import Writer
 from policygen.errors import InputError
 from policygen.model.entry_text import Content
-from policygen.source.entry_edits import Writer
-from policygen.source.header import read_header
 from policygen.source.splice import splice
 from policygen.source.text import Text
 

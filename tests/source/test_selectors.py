@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policygen.dialects.header import read_header
+from policygen.dialects.specializations.marks import enable_returns
 from policygen.errors import SourceError
 from policygen.model.marks import STEP
-from policygen.source.header import read_header
-from policygen.source.marks import enable_returns
 from tests.probing import TUNINGS, root
 
 HEAD = """

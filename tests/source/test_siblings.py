@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.source.siblings import neighbour
+from policygen.dialects.specializations.siblings import neighbour
 from tests.source.edited import VERSIONS, real
 from tests.source.headers import read
 

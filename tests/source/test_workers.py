@@ -8,11 +8,11 @@ import time
 
 import pytest
 
+from policygen.dialects import worker, workers
+from policygen.dialects.scan import read_changed, scan_headers
+from policygen.dialects.workers import Request, Worker, read_all
 from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
-from policygen.source import worker, workers
-from policygen.source.scan import read_changed, scan_headers
-from policygen.source.workers import Request, Worker, read_all
 from tests.source.headers import MINI, wrap
 
 FINE = wrap("template <> struct sm90_tuning<int, 4> { static constexpr int items = 7; };")
@@ -156,14 +156,14 @@ def test_a_worker_that_takes_too_much_memory_is_ended(monkeypatch):
     ],
 )
 def test_what_python_cannot_take_is_refused(monkeypatch, failure, message):
-    monkeypatch.setattr("policygen.source.header.read_header", raising(failure()))
+    monkeypatch.setattr("policygen.dialects.header.read_header", raising(failure()))
     answer = worker.answered("tuning_x.cuh", "tree/tuning_x.cuh", FINE, {})
     assert str(workers._told("tree/tuning_x.cuh", answer)) == f"tree/tuning_x.cuh:1:1: {message}"
     assert told(FINE) == f"tree/tuning_x.cuh:1:1: {message}"
 
 
 def test_a_mistake_of_ours_is_none_of_the_header(monkeypatch):
-    monkeypatch.setattr("policygen.source.header.read_header", raising(ZeroDivisionError("ours")))
+    monkeypatch.setattr("policygen.dialects.header.read_header", raising(ZeroDivisionError("ours")))
     answer = worker.answered("tuning_x.cuh", "tree/tuning_x.cuh", FINE, {})
     for ask in (lambda: workers._told("tree/tuning_x.cuh", answer), lambda: told(FINE)):
         with pytest.raises(RuntimeError, match=r"tree/tuning_x.cuh: Traceback[\s\S]*ours"):

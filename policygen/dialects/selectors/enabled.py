@@ -5,12 +5,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from policygen.dialects.selectors.branches import COMMENTED
+from policygen.dialects.selectors.functions import find_functions, find_structs
+from policygen.dialects.selectors.marks import COUNT, Edit
 from policygen.model.base import Span
 from policygen.model.marks import mark
 from policygen.model.tuning import Entry
-from policygen.source.selectors.branches import COMMENTED
-from policygen.source.selectors.functions import find_functions, find_structs
-from policygen.source.selectors.marks import COUNT, Edit
 from policygen.source.text import Text
 
 

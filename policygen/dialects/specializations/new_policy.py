@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from policygen.dialects.specializations.chain_place import Place
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.base import Span
 from policygen.model.tuning import Member, Policy
 from policygen.rendering import fill
 from policygen.source.brackets import closing_angle, split_list
-from policygen.source.chain_place import Place
 from policygen.source.copying import Change, align, copy, dedent, indent, wrap
 from policygen.source.members import find_members
 from policygen.source.spelling import indent_of, line_start

@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from policygen.dialects.selectors.scopes import Block, find_blocks
 from policygen.model.base import Span
 from policygen.source.brackets import closing_brace, flattened, split_list, trim
-from policygen.source.selectors.scopes import Block, find_blocks
 from policygen.source.text import squeeze
 
 _OPTIONAL = re.compile(r"(?:::)?(?:\w+::)*optional<\s*([\w:]+)\s*>")

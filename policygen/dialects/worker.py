@@ -68,9 +68,9 @@ def _request(connection: socket) -> tuple[str, str, bytes, dict[str, bytes]] | N
 
 def answered(name: str, path: str, data: bytes, neighbours: Mapping[str, bytes]) -> bytes:
     """What is told of one header."""
+    from policygen.dialects.header import read_header
     from policygen.errors import SourceError
     from policygen.source.clang import Neighbours
-    from policygen.source.header import read_header
 
     try:
         header = read_header(name, data, Neighbours(neighbours), path)

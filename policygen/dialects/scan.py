@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from policygen.dialects import cache
+from policygen.dialects.header import holds_tunings
+from policygen.dialects.workers import Request, read_all
 from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
-from policygen.source import cache
 from policygen.source.clang import Neighbours
 from policygen.source.files import FOLDER, read_bytes
-from policygen.source.header import holds_tunings
 from policygen.source.included import Included
-from policygen.source.workers import Request, read_all
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from pathlib import Path
 from socket import socket, socketpair
 from tempfile import gettempdir
 
+from policygen.dialects.worker import SECONDS, receive, send, serve
 from policygen.environment import for_child
 from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
 from policygen.process import module
-from policygen.source.worker import SECONDS, receive, send, serve
 
 WALL = 15.0
 """Seconds for one header on a busy machine; the limit is the processor time of the other side."""
@@ -129,7 +129,7 @@ def _spawn(line: socket) -> int:
     """The same as a program of its own, where threads forbid a copy."""
     actions = [(os.POSIX_SPAWN_DUP2, line.fileno(), 0)]
     told = for_child(Path(gettempdir()))
-    command = module("policygen.source.worker")
+    command = module("policygen.dialects.worker")
     return os.posix_spawn(sys.executable, command, told, file_actions=actions, setpgroup=0)
 
 

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from policygen.dialects.selectors.branches import COMMENTED, facts_of
+from policygen.dialects.selectors.edits import branch_edits
+from policygen.dialects.selectors.nearest import Inside, Left, Nearest, Reached
+from policygen.dialects.selectors.statements import Clause
 from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.tuning import Entry, conjunction
 from policygen.source.brackets import split_list
 from policygen.source.comments import Comments
-from policygen.source.selectors.branches import COMMENTED, facts_of
-from policygen.source.selectors.edits import branch_edits
-from policygen.source.selectors.nearest import Inside, Left, Nearest, Reached
-from policygen.source.selectors.statements import Clause
 from policygen.source.spelling import indent_of, line_end, line_start, newline
 from policygen.source.splice import edit_at, splice
 from policygen.source.text import Text

@@ -2,26 +2,26 @@
 
 import re
 
+from policygen.dialects.selectors.branches import holds_selectors, read_selectors
+from policygen.dialects.specializations.declarations import find_names
+from policygen.dialects.specializations.entries import (
+    Found,
+    read_entries,
+    template_parameters,
+    with_constants,
+)
+from policygen.dialects.specializations.policies import find_chains
 from policygen.model.base import Span
 from policygen.model.tuning import Family, TuningHeader
 from policygen.source import clang
 from policygen.source.brackets import check_brackets
 from policygen.source.comments import Comments, format_off_regions
 from policygen.source.count import check_families, look
-from policygen.source.declarations import find_names
-from policygen.source.entries import (
-    Found,
-    Source,
-    read_entries,
-    template_parameters,
-    with_constants,
-)
 from policygen.source.guards import Guards
 from policygen.source.hidden import check_hidden
 from policygen.source.limits import check_limits
 from policygen.source.members import is_numeric
-from policygen.source.policies import find_chains
-from policygen.source.selectors.branches import holds_selectors, read_selectors
+from policygen.source.source import Source
 from policygen.source.text import Text
 
 # "struct sm90_tuning", "struct smXX_tuning", "struct sm_90"; not "struct small_buffer_policy"

@@ -7,10 +7,10 @@ is made elsewhere, carries the mark in place of its count of items, as an entry 
 
 from collections.abc import Iterator, Sequence
 
+from policygen.dialects.selectors.functions import find_functions, find_structs
 from policygen.model.base import Span
 from policygen.model.marks import mark
 from policygen.model.tuning import Entry
-from policygen.source.selectors.functions import find_functions, find_structs
 from policygen.source.text import Text
 
 Edit = tuple[Span, str]

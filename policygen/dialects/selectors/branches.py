@@ -4,14 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.model.base import Span
-from policygen.model.tuning import Entry, Family, Member, Value
-from policygen.source.benchmarks.expression import evaluate
-from policygen.source.comments import Comments, Line, comment_lines, read_notes
-from policygen.source.count import check_returns, look
-from policygen.source.entries import Source, member_values
-from policygen.source.members import literal
-from policygen.source.selectors.functions import (
+from policygen.dialects.selectors.functions import (
     NAMED,
     Function,
     Struct,
@@ -21,8 +14,8 @@ from policygen.source.selectors.functions import (
     result_of,
     structs_of,
 )
-from policygen.source.selectors.scopes import Block, find_blocks
-from policygen.source.selectors.statements import (
+from policygen.dialects.selectors.scopes import Block, find_blocks
+from policygen.dialects.selectors.statements import (
     Body,
     Clauses,
     Return,
@@ -30,6 +23,13 @@ from policygen.source.selectors.statements import (
     conditions_of,
     read_body,
 )
+from policygen.model.base import Span
+from policygen.model.tuning import Entry, Family, Member, Value
+from policygen.source.benchmarks.expression import evaluate
+from policygen.source.comments import Comments, Line, comment_lines, read_notes
+from policygen.source.count import check_returns, look
+from policygen.source.members import literal, member_values
+from policygen.source.source import Source
 from policygen.source.text import Text, squeeze
 
 # "cc >= ::cuda::compute_capability{10, 7}"

@@ -3,17 +3,18 @@
 import re
 from dataclasses import replace
 
+from policygen.dialects.selectors.additions import updated
+from policygen.dialects.specializations import entry_text
+from policygen.dialects.specializations.entry_place import Places
+from policygen.dialects.specializations.member_edits import member_edits
+from policygen.dialects.specializations.siblings import neighbour
 from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.entry_text import Content, NewEntry
 from policygen.model.tuning import Entry, Family, Label, TuningHeader
-from policygen.source import entry_text, spelling
+from policygen.source import spelling
 from policygen.source.brackets import split_list
-from policygen.source.entry_place import Places
-from policygen.source.member_edits import member_edits
-from policygen.source.selectors.additions import updated
-from policygen.source.siblings import neighbour
 from policygen.source.splice import edit_at
 from policygen.source.text import Text
 

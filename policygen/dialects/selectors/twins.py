@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from policygen.model.arch import arch_number
-from policygen.source.brackets import closing_bracket
-from policygen.source.selectors.additions import (
+from policygen.dialects.selectors.additions import (
     UNIT,
     Addition,
     Returned,
@@ -21,13 +19,15 @@ from policygen.source.selectors.additions import (
     insert,
     statement,
 )
-from policygen.source.selectors.branches import facts_of
-from policygen.source.selectors.conditions import simplest
-from policygen.source.selectors.fronts import besides_arch, bounds, since_of
-from policygen.source.selectors.functions import Function
-from policygen.source.selectors.nearest import Bodies, Reached, own_condition, passed_by
-from policygen.source.selectors.statements import Clause
-from policygen.source.selectors.truth import Truth
+from policygen.dialects.selectors.branches import facts_of
+from policygen.dialects.selectors.conditions import simplest
+from policygen.dialects.selectors.fronts import besides_arch, bounds, since_of
+from policygen.dialects.selectors.functions import Function
+from policygen.dialects.selectors.nearest import Bodies, Reached, own_condition, passed_by
+from policygen.dialects.selectors.statements import Clause
+from policygen.dialects.selectors.truth import Truth
+from policygen.model.arch import arch_number
+from policygen.source.brackets import closing_bracket
 from policygen.source.spelling import indent_of, line_start
 from policygen.source.text import Text
 

@@ -8,10 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from policygen.model.base import Span
-from policygen.model.tuning import Entry, Family, spell
-from policygen.source.selectors.branches import arch_of, facts_of
-from policygen.source.selectors.conditions import (
+from policygen.dialects.selectors.branches import arch_of, facts_of
+from policygen.dialects.selectors.conditions import (
     EQUAL,
     FLAG,
     UNEQUAL,
@@ -19,8 +17,8 @@ from policygen.source.selectors.conditions import (
     opposites,
     simplest,
 )
-from policygen.source.selectors.functions import Function, find_functions, find_structs
-from policygen.source.selectors.statements import (
+from policygen.dialects.selectors.functions import Function, find_functions, find_structs
+from policygen.dialects.selectors.statements import (
     Body,
     Clause,
     Clauses,
@@ -28,7 +26,9 @@ from policygen.source.selectors.statements import (
     conditions_of,
     read_body,
 )
-from policygen.source.selectors.truth import Truth
+from policygen.dialects.selectors.truth import Truth
+from policygen.model.base import Span
+from policygen.model.tuning import Entry, Family, spell
 from policygen.source.text import Text
 
 _CAPABILITY = re.compile(r"\bcc\b")

@@ -18,7 +18,9 @@ KIND = "scan"
 def _fingerprint() -> bytes:
     """The readers themselves: a change of theirs makes old results worthless."""
     package = Path(__file__).resolve().parent
-    sources = [*sorted(package.rglob("*.py")), package.parent / "model" / "tuning.py"]
+    folders = (package, package.parent / "source")
+    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    sources.append(package.parent / "model" / "tuning.py")
     sources.append(resources.folder("templates") / "scan" / "prelude.h")
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 

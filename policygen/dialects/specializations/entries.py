@@ -4,12 +4,17 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from policygen.dialects.specializations.declarations import (
+    Declaration,
+    find_declarations,
+    list_parts,
+)
 from policygen.model.base import Span
-from policygen.model.tuning import Entry, EntryKind, Label, Member, TemplateParameter, Value
-from policygen.source.comments import Comments, Line, Notes, comment_lines, read_notes
-from policygen.source.declarations import Declaration, find_declarations, list_parts
-from policygen.source.guards import Guard, Guards
-from policygen.source.members import find_members, is_literal, is_numeric
+from policygen.model.tuning import Entry, EntryKind, Label, Member, TemplateParameter
+from policygen.source.comments import Line, Notes, comment_lines, read_notes
+from policygen.source.guards import Guard
+from policygen.source.members import find_members, is_literal, is_numeric, member_values
+from policygen.source.source import Source
 from policygen.source.text import Text, squeeze
 
 # "primitive_accum PrimitiveAccumulator = is_primitive_accum<AccumT>()", "class T", "size_t N"
@@ -27,20 +32,6 @@ class Found:
 
     declaration: Declaration
     entry: Entry
-
-
-@dataclass(frozen=True)
-class Source:
-    """What reading the entries of one file needs."""
-
-    text: Text
-    guards: Guards
-    comments: Comments
-    format_off: tuple[Span, ...]
-
-    def format_is_off(self, offset: int) -> bool:
-        """Whether clang-format leaves a place alone."""
-        return any(region.start <= offset < region.end for region in self.format_off)
 
 
 def read_entries(source: Source) -> tuple[list[Found], list[Found]]:
@@ -208,11 +199,6 @@ def _kind(code: bytes, declaration: Declaration) -> EntryKind:
 
 def _spelling(code: bytes, span: Span | None) -> str | None:
     return None if span is None else squeeze(code[span.start : span.end])
-
-
-def member_values(members: tuple[Member, ...]) -> dict[str, Value]:
-    """Values by name; what is no constant is given as it is spelled."""
-    return {m.name: m.spelling if m.value is None else m.value for m in members}
 
 
 def with_constants(entry: Entry, data: bytes, constants: Mapping[int, int]) -> Entry:

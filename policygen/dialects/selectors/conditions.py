@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from policygen.dialects.selectors.branches import conjuncts
 from policygen.model.tuning import conjunction
-from policygen.source.selectors.branches import conjuncts
 
 # "key_size == 4", "accum_t == type_t::float32"
 EQUAL = re.compile(r"(\w+) == ((?:\w+::)*)(\w+)")

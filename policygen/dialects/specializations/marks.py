@@ -10,11 +10,11 @@ mark only where the base has the member, as an entry that lacks it is skipped, a
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from policygen.dialects.selectors.enabled import enable_selectors, is_commented
+from policygen.dialects.selectors.marks import is_marked, mark_selectors, told_traits
 from policygen.model.base import Span
 from policygen.model.marks import Marked, mark
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.source.selectors.enabled import enable_selectors, is_commented
-from policygen.source.selectors.marks import is_marked, mark_selectors, told_traits
 
 
 def mark_header(

@@ -4,17 +4,22 @@ import re
 from dataclasses import dataclass
 
 from policygen import untrusted
+from policygen.dialects.specializations.chain_place import Place, find_place, policy_number
+from policygen.dialects.specializations.declarations import find_declarations
+from policygen.dialects.specializations.new_policy import (
+    Link,
+    keeping_policy,
+    link_arguments,
+    reading_policy,
+)
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.rendering import fill
-from policygen.source.chain_place import Place, find_place, policy_number
 from policygen.source.copying import copy
-from policygen.source.declarations import find_declarations
 from policygen.source.guards import Guards
-from policygen.source.new_policy import Link, keeping_policy, link_arguments, reading_policy
 from policygen.source.spelling import indent_of, line_end, newline
 from policygen.source.splice import edit_at
 from policygen.source.text import Text
