@@ -32,7 +32,8 @@ class Tree:
     def marked(self, dialect: "Dialect") -> "Mapping[str, Marked]":
         """Marked copies of the headers that hold entries in a dialect."""
         from policygen.bindings.load import bound
-        from policygen.dialects.specializations.marks import mark_header, mark_returns
+        from policygen.dialects.selectors.marks import mark_returns
+        from policygen.dialects.specializations.marks import mark_header
         from policygen.proof.sites import marked_members
         from policygen.source.files import read_bytes
 
@@ -46,7 +47,7 @@ class Tree:
 
     def enabled(self) -> "Mapping[str, Marked]":
         """Copies of headers with guarded returns that are commented out, which are code there."""
-        from policygen.dialects.specializations.marks import enable_returns
+        from policygen.dialects.selectors.enabled import enable_returns
         from policygen.source.files import read_bytes
 
         made = (enable_returns(h, read_bytes(self.paths[h.name])) for h in self.headers)

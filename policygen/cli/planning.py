@@ -73,8 +73,8 @@ def compiler_for(
     """The compiler, for a tree whose headers hold some data."""
     from policygen.bindings.load import bound
     from policygen.cli.asking import compile_progress
+    from policygen.dialects.known import dialect_of
     from policygen.dialects.scan import read_changed
-    from policygen.dialects.specializations.marks import mark_header, mark_returns
     from policygen.proof.oracle import Compiler
     from policygen.proof.sites import marked_members, with_new_families
     from policygen.proof.toolchain import find_toolchain
@@ -86,9 +86,7 @@ def compiler_for(
     def marked(name: str, content: bytes) -> "Marked":
         same = content == data[name]
         header = headers[name] if same else read_changed(found.paths[name], content)
-        if found.cub.dialect == "selectors":
-            return mark_returns(header, content)
-        return mark_header(header, content, with_new_families(members, header))
+        return dialect_of(found.cub).mark(header, content, with_new_families(members, header))
 
     def mark(wanted: Mapping[str, bytes]) -> "dict[str, Marked]":
         missing = [item for item in wanted.items() if item not in known]
@@ -170,11 +168,11 @@ def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
 def work_again(plan: "Plan", cub: "Cub", *, quiet: bool) -> Work:
     """A plan that was kept: its edits are made again, and must be those that it has."""
     from policygen.cli.legacy import families_again
+    from policygen.dialects.protocol import Sources
     from policygen.planning.again import again, check_decisions, check_same
     from policygen.planning.files import check_tree
     from policygen.planning.legacy import part
     from policygen.planning.memory import remembered
-    from policygen.planning.places import Sources
     from policygen.planning.plan import Planner
 
     check_decisions(plan)
@@ -205,8 +203,8 @@ def plan_for(
     """A plan for one architecture."""
     from policygen.cli.legacy import with_families
     from policygen.cli.opening import open_cub
+    from policygen.dialects.protocol import Sources
     from policygen.planning.bases import base_remarks
-    from policygen.planning.places import Sources
     from policygen.planning.plan import Planner
 
     cub = open_cub(given["cub"], given.get("store", STORE), whole=True)

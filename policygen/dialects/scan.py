@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.dialects import cache
-from policygen.dialects.header import holds_tunings
+from policygen.dialects.specializations.read import holds_tunings
 from policygen.dialects.workers import Request, read_all
 from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader

@@ -12,7 +12,7 @@ from policygen.errors import InputError
 from policygen.model.emit import EmitAction, EmitDecision
 from policygen.model.policies import Whole
 from policygen.model.results import ScoredVariant, ScoredWorkload
-from policygen.planning.measured import Measurement, in_line, numbers
+from policygen.planning.measured import Measurement, numbers
 
 
 class Together(Protocol):
@@ -107,7 +107,7 @@ def decide(cases: Sequence[Case], together: ChooseTogether) -> Part:
             case.values(variant.variant) for case, variant in zip(cases, variants, strict=True)
         ]
     except InputError as error:
-        return _rejected(cases, in_line(error))
+        return _rejected(cases, error.in_line)
     if any(values != found[0] for values in found[1:]):
         return _rejected(cases, "one variant means different values for each of them")
     same = all(as_policy(case.fields, case.base.fields) == found[0] for case in cases)

@@ -16,7 +16,7 @@ from policygen.model.plan import Action
 from policygen.model.policies import Policies, Question
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import Point, in_words
-from policygen.planning.measured import Measurement, Spaces, in_line, measurements
+from policygen.planning.measured import Measurement, Spaces, measurements
 
 
 class Oracle(Protocol):
@@ -93,7 +93,7 @@ class Emitter:
             try:
                 one = served(measurement.benchmark, self.version)
             except InputError as error:
-                self.refused.append(told(measurement, in_line(error)))
+                self.refused.append(told(measurement, error.in_line))
                 continue
             by_name.setdefault(one.selector.name, []).append((one, measurement))
         serves = {name: tuple(all_served(name, self.version)) for name in by_name}

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from policygen.bindings.expected import value_name
 from policygen.bindings.load import Bound, bound
+from policygen.dialects.selectors.rules import newest_family, shown_as
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, MemberRule, SelectorBinding, Site
-from policygen.planning.branches import newest_family, shown_as
 
 _WORD = re.compile(r"\w+")
 

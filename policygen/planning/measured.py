@@ -99,7 +99,7 @@ def measurements(
             space = (spaces or {}).get(one.algorithm, ())
             measurement = _measurement(one, version, space)
         except InputError as error:
-            refused.append((one, rejected(one, in_line(error))))
+            refused.append((one, rejected(one, error.in_line)))
             continue
         better = found.setdefault(measurement.point, measurement)
         if better is not measurement:
@@ -167,11 +167,6 @@ def _origin(scored: ScoredWorkload) -> dict[str, object]:
 def numbers(variant: ScoredVariant) -> tuple[float, ...]:
     """Score, minimum, mean and maximum, in the order in which CUB's comments have them."""
     return variant.score, variant.min, variant.mean, variant.max
-
-
-def in_line(error: InputError) -> str:
-    """An error as a reason: its remedy behind it, on the same line."""
-    return str(error).replace("\n  ", ". ")
 
 
 def gpu_name(gpu: str) -> str:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from policygen.bindings.expected import expected_values
 from policygen.bindings.load import bound
 from policygen.dialects.header import read_header
+from policygen.dialects.protocol import Sources
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
 from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.plan import Options
-from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from tests.planning.wanted import GPUS, benchmark, made, no_common_variant, scored
 

@@ -6,16 +6,15 @@ from contextlib import nullcontext
 import pytest
 
 from policygen.dialects.header import read_header
+from policygen.dialects.protocol import Sources
+from policygen.dialects.selectors.place import GuardedReturn, Returns
+from policygen.dialects.sites import site_of
 from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding
 from policygen.model.facts import Compared, Told
 from policygen.model.plan import Options
-from policygen.planning.branches import branch_destination
-from policygen.planning.cases import Case, Destination
-from policygen.planning.destination import site_of
+from policygen.planning.cases import Case
 from policygen.planning.measured import measurements
-from policygen.planning.new_returns import NewReturns
-from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from tests.planning.pretend import CUB
 from tests.planning.wanted import benchmark, no_common_variant, scored
@@ -64,9 +63,13 @@ def told(number):
     return Told({"threads": 512}, shown, {}, {"AccumT": 4})
 
 
+def returns(arch, data=b""):
+    return Returns(Sources(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}), arch)
+
+
 def test_values_have_the_names_of_what_is_called():
     one, _ = measured()
-    to = branch_destination(one, told(0), TREE, "sm100")
+    to = returns("sm100").decides(one.benchmark, told(0))
     assert to.fields == {
         "threads": "nominal_4b_threads_per_block",
         "items": "nominal_4b_items_per_thread",
@@ -75,7 +78,7 @@ def test_values_have_the_names_of_what_is_called():
         "store_algorithm": "store_algorithm",
         "load_modifier": "load_modifier",
     }
-    assert not to.is_new
+    assert to.new is None
     # Counts are scaled by the function that is called.
     assert to.binding.members["items"].unit.of == "AccumT"
 
@@ -91,7 +94,7 @@ def test_values_have_the_names_of_what_is_called():
 def test_what_has_no_return_to_change_is_told(number, arch, message):
     one, _ = measured()
     with pytest.raises(InputError) as raised:
-        branch_destination(one, told(number), TREE, arch)
+        returns(arch).decides(one.benchmark, told(number))
     assert str(raised.value).startswith(message)
 
 
@@ -128,9 +131,8 @@ def test_what_is_not_writable_is_told_with_the_edit():
 def test_a_header_that_is_not_utf_8_gets_no_new_returns():
     one, _ = measured()
     data = HEADER.encode().replace(b"512, 19", b"512, 19 /* \xff */")
-    new = NewReturns(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}, "sm120")
     with pytest.raises(InputError, match=r"tuning_scan\.cuh:22 is not UTF-8"):
-        new.beside(one, told(None))
+        returns("sm120", data).beside(one.benchmark, told(None))
 
 
 FLAGGED = benchmark("3.6.0", "select.flagged")
@@ -144,6 +146,6 @@ def test_what_a_header_has_no_place_for_must_be_what_it_stands_for(prefetch, mes
     (one,), _ = measurements(wanted, "3.6.0", "sm100", force=True)
     binding = FamilyBinding(site="select", name="f", args=(), members={})
     site = site_of(one.benchmark, "3.6.0", "selectors")[1]
-    case = Case(told(0), Destination(site, binding, FAMILY, "f"), one)
+    case = Case(GuardedReturn(told(0), site, binding, FAMILY, "f", {}), one)
     with pytest.raises(InputError, match=message) if message else nullcontext():
         assert case.members(label) == {}

@@ -1,32 +1,34 @@
 """What entries hold, where a family has a manner of its own."""
 
+from dataclasses import replace
+
 import pytest
 
 from policygen.dialects.header import read_header
+from policygen.dialects.protocol import Sources
+from policygen.dialects.provenance import EXPLICIT
+from policygen.dialects.specializations.place import Families
 from policygen.model.entry_text import Content
 from policygen.model.facts import Lead, Told
-from policygen.planning.cases import Case
-from policygen.planning.content import EXPLICIT, kept_content, values_content
-from policygen.planning.destination import destination
 from policygen.planning.measured import measurements
 from tests.planning.pretend import CUB, SUM_MIN, SUMS, source, summed, want
 from tests.planning.wanted import GPUS, benchmark, scored
 
+NAME = "cub.bench.reduce.sum"
 SCAN = """
 template <class T, int threads, int items, int ns, int l2w> struct sm90_tuning_vals {};
 template <class AccumT, primitive_op Op, primitive_accum A, accum_size S> struct sm90_tuning;
 """
 
 
-def case(header, namespace, text, found, args, arch, entry=None):
-    """A case in the newest family of a small header."""
+def spot(header, namespace, text, found, args, arch, entry=None):
+    """A place in the newest family of a small header."""
     tree = {header: read_header(header, source(namespace, text))}
     (known,), _ = measurements([found], CUB.version, arch, force=True)
-    to = destination(known.benchmark, CUB, tree, arch)
+    to = Families(Sources(CUB, tree, {}), arch).spot(known.benchmark, Told({}, None, {}, {}))
     if entry is not None:
         entry = to.family, to.family.entries[entry]
-    told = Told({}, None, {to.family.name: Lead(args, entry)}, {})
-    return Case(told=told, to=to, measurement=known)
+    return replace(to, told=Told({}, None, {to.family.name: Lead(args, entry)}, {}))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_values_are_inherited_from_what_the_family_has_for_them_where_that_gives
 ):
     point = {"T": "I32", "OffsetT": "I32"}
     found = scored(benchmark("3.0.1", "scan.exclusive.sum"), point, None, "3.0.1", GPUS["sm90"])
-    one = case("tuning_scan.cuh", "scan", SCAN, found, ("int", "yes", "yes", "_4"), "sm90")
+    one = spot("tuning_scan.cuh", "scan", SCAN, found, ("int", "yes", "yes", "_4"), "sm90")
     members = {
         "threads": "192",
         "items": "22",
@@ -51,27 +53,27 @@ def test_values_are_inherited_from_what_the_family_has_for_them_where_that_gives
         "store_algorithm": load.replace("LOAD", "STORE"),
     }
     base = "sm90_tuning_vals<{0}, 192, 22, 168, 1140>" if kind == "inherits" else None
-    assert values_content(one, members, "label") == Content(kind, members, base, "label")
+    assert one.content(members, "label") == Content(kind, members, base, "label")
 
 
 def reduce(text, arch="sm100", entry=None):
     args = ("float", "unsigned int", "plus", "_4", "_4")
     found = want(summed("F32"), None)
-    return case("tuning_reduce.cuh", "reduce", text + SUM_MIN, found, args, arch, entry)
+    return spot("tuning_reduce.cuh", "reduce", text + SUM_MIN, found, args, arch, entry)
 
 
 def test_a_new_family_falls_back_by_itself_where_the_one_before_only_declares_itself():
-    assert kept_content(reduce(SUMS, "sm103")) == Content("empty", label=EXPLICIT)
+    assert reduce(SUMS, "sm103").kept(NAME) == Content("empty", label=EXPLICIT)
 
 
 def test_a_new_family_inherits_from_one_that_has_a_body():
     text = SUMS.replace(";", " {};")
     base = "sm100_tuning<{0}, {1}, {2}, {3}, {4}>"
-    assert kept_content(reduce(text, "sm103")) == Content("inherits", base=base, label=EXPLICIT)
+    assert reduce(text, "sm103").kept(NAME) == Content("inherits", base=base, label=EXPLICIT)
 
 
 def test_an_entry_without_values_stays_without_values():
-    assert kept_content(reduce(SUMS.replace(";", " {};"))) == Content("empty", label=EXPLICIT)
+    assert reduce(SUMS.replace(";", " {};")).kept(NAME) == Content("empty", label=EXPLICIT)
 
 
 NESTED = """
@@ -86,6 +88,6 @@ def test_what_is_inherited_by_more_than_the_arguments_is_written_out():
     one = reduce(SUMS + NESTED, entry=1)
     values = {"items": 7, "threads": 64, "items_per_vec_load": 1}
     told = Told(values, None, one.told.leads, {"AccumT": 4})
-    kept = kept_content(Case(told=told, to=one.to, measurement=one.measurement))
+    kept = replace(one, told=told).kept(NAME)
     members = {"items": "7", "threads": "64", "items_per_vec_load": "1"}
     assert kept == Content("values", members)

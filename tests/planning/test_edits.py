@@ -1,21 +1,25 @@
 """Entries of real headers as edits that fit together."""
 
+from dataclasses import replace
+
 import pytest
 
 from policygen import tree
 from policygen.bindings.load import bound
 from policygen.dialects.header import read_header
+from policygen.dialects.protocol import Write
 from policygen.dialects.scan import scan_headers
+from policygen.dialects.specializations.keys import EntryKey
+from policygen.dialects.specializations.place import Specialization
+from policygen.dialects.specializations.write import write_entries
 from policygen.model.entry_text import Content
-from policygen.planning.cases import Destination, Spot
-from policygen.planning.decide import Write
-from policygen.planning.edits import header_edits
-from policygen.planning.keys import EntryKey
+from policygen.model.facts import Lead, Told
 from policygen.source.splice import splice
 from tests.trees import tree as cub_tree
 
 pytestmark = pytest.mark.trees
 VERSIONS = ("2.8.2", "3.0.1", "3.2.0")
+NOTHING = Told({}, None, {}, {})
 LABEL = "ipt_1.tpb_32 1.1  1.0  1.1  1.2"
 
 
@@ -28,7 +32,7 @@ def families(version):
             site = algorithm.site(binding.site, "specializations")
             for family in headers[site.header].families if site else ():
                 if (family.namespace, family.name) == (f"cub::{site.namespace}", binding.name):
-                    to = Destination(site, binding, family, family.name)
+                    to = Specialization(NOTHING, site, binding, family, family.name)
                     yield headers[site.header], paths[site.header], to
 
 
@@ -54,13 +58,15 @@ def test_an_update_and_a_new_entry_beside_it_fit_together(version):
                 key = other_key(entry, number)
                 if key is None:
                     continue
-                spot = Spot(None, to)
+                lead = Lead((), (to.family, entry))
+                there = replace(to, told=replace(NOTHING, leads={to.family.name: lead}))
+                added = replace(there, named_key=EntryKey(key))
                 content = Content("values", values, label=LABEL)
                 writes = [
-                    Write((spot,), content, entry, None, "one"),
-                    Write((spot,), content, None, EntryKey(key), "two"),
+                    Write((there,), content, "one"),
+                    Write((added,), content, "two"),
                 ]
-                found = header_edits(header, data, writes, to.family.arch, None)
+                found = write_entries(header, data, writes, to.family.arch, None)
                 after = splice(header.name, data, found.edits)
                 (again,) = [
                     f

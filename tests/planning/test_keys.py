@@ -8,14 +8,14 @@ from policygen import tree
 from policygen.bindings.keys import fits, type_name
 from policygen.dialects.header import read_header
 from policygen.dialects.scan import scan_headers
-from policygen.errors import InputError
-from policygen.planning.keys import (
+from policygen.dialects.specializations.keys import (
     EntryKey,
-    can_name,
     general_key,
     named_key,
     too_general,
 )
+from policygen.dialects.type_names import can_name
+from policygen.errors import InputError
 from tests.planning.pretend import SUM_INT, SUMS, source
 from tests.trees import tree as cub_tree
 

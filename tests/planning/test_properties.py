@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from policygen import tree as trees
 from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
+from policygen.dialects.protocol import Sources
 from policygen.dialects.scan import read_changed
+from policygen.dialects.specializations.place import Families
 from policygen.model.facts import Lead, Told
 from policygen.model.labels import parse_label
 from policygen.model.plan import Options
-from policygen.planning.destination import destination
 from policygen.planning.files import changed_headers
-from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
@@ -286,9 +286,8 @@ def check_values(attempt, plan, now):
             continue
         point = action.benchmark, tuple(action.workload.items())
         told = attempt.oracle.told[plan.options.arch][point]
-        to = destination(
-            of[action.benchmark], attempt.sources.cub, {now.name: now}, plan.options.arch
-        )
+        sources = Sources(attempt.sources.cub, {now.name: now}, {})
+        to = Families(sources, plan.options.arch).spot(of[action.benchmark], told)
         parameters = parse_label(action.variant)
         members = member_values(to.binding, of[action.benchmark], parameters, told.sizes)
         entry = lead(families[action.target.family], told.leads[action.target.family].args)

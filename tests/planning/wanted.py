@@ -11,6 +11,7 @@ from policygen import tree
 from policygen.bindings.load import bound
 from policygen.cli.asking import read_tree
 from policygen.cli.planning import compiler_for
+from policygen.dialects.protocol import Sources
 from policygen.edit.apply import apply
 from policygen.edit.change import Change
 from policygen.edit.undo import undo
@@ -22,7 +23,6 @@ from policygen.planning.cases import Case
 from policygen.planning.files import changed_headers
 from policygen.planning.judge import judge
 from policygen.planning.memory import remembered
-from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.proof.oracle import Compiler
 from policygen.proof.probe import workloads

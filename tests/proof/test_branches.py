@@ -5,8 +5,7 @@ import re
 import pytest
 
 from policygen.dialects.scan import read_changed
-from policygen.dialects.selectors.marks import told_traits
-from policygen.dialects.specializations.marks import mark_returns
+from policygen.dialects.selectors.marks import mark_returns, told_traits
 from policygen.model.marks import STEP, mark
 from policygen.proof.resolve import resolve
 from policygen.proof.sites import places

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policygen.dialects.header import read_header
-from policygen.dialects.specializations.marks import enable_returns
+from policygen.dialects.selectors.enabled import enable_returns
 from policygen.errors import SourceError
 from policygen.model.marks import STEP
 from tests.probing import TUNINGS, root

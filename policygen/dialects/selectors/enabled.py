@@ -7,19 +7,27 @@ from collections.abc import Iterator, Sequence
 
 from policygen.dialects.selectors.branches import COMMENTED
 from policygen.dialects.selectors.functions import find_functions, find_structs
-from policygen.dialects.selectors.marks import COUNT, Edit
+from policygen.dialects.selectors.marks import COUNT, Replacement
 from policygen.model.base import Span
-from policygen.model.marks import mark
-from policygen.model.tuning import Entry
+from policygen.model.marks import Marked, mark
+from policygen.model.tuning import Entry, TuningHeader
+from policygen.source.splice import replaced
 from policygen.source.text import Text
 
 
-def is_commented(entry: Entry) -> bool:
-    """Whether it is a condition that is commented out; what `#if 0` excludes has a value."""
-    return entry.disabled and entry.body_span is None and entry.span is not None
+def enable_returns(header: TuningHeader, data: bytes) -> Marked:
+    """Marks conditions that are commented out, and makes them code; `#if 0` is left alone."""
+    entries = tuple(
+        (family, entry)
+        for family in header.selectors
+        for entry in family.entries
+        if entry.disabled and entry.body_span is None
+    )
+    edits = _enabled(data, [entry for _, entry in entries])
+    return Marked(header, replaced(data, edits), entries)
 
 
-def enable_selectors(data: bytes, entries: Sequence[Entry]) -> Iterator[Edit]:
+def _enabled(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
     """The edits; the number of a condition is its place among the entries."""
     text = Text("", data)
     structs = find_structs(text.code)

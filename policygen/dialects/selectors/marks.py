@@ -9,22 +9,31 @@ from collections.abc import Iterator, Sequence
 
 from policygen.dialects.selectors.functions import find_functions, find_structs
 from policygen.model.base import Span
-from policygen.model.marks import mark
-from policygen.model.tuning import Entry
+from policygen.model.marks import Marked, mark
+from policygen.model.tuning import Entry, TuningHeader
+from policygen.source.splice import replaced
 from policygen.source.text import Text
 
-Edit = tuple[Span, str]
+Replacement = tuple[Span, str]
 SELECTOR, OF_TYPES = "policy_selector", "policy_selector_from_types"
 COUNT = "items"
 """The member of a struct that only carries counts."""
 
 
-def is_marked(entry: Entry) -> bool:
-    """Whether a return has values of its own."""
-    return not entry.disabled and bool(entry.members)
+def mark_returns(header: TuningHeader, data: bytes) -> Marked:
+    """Marks the guarded returns that have values of their own."""
+    entries = tuple(
+        (family, entry)
+        for family in header.selectors
+        for entry in family.entries
+        if entry.members and not entry.disabled
+    )
+    edits = _marks(data, [entry for _, entry in entries])
+    told, traits = told_traits(data)
+    return Marked(header, replaced(data, [*edits, *told]), entries, traits)
 
 
-def mark_selectors(data: bytes, entries: Sequence[Entry]) -> Iterator[Edit]:
+def _marks(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
     """The edits; the number of a return is its place among them."""
     if not entries:
         return
@@ -44,7 +53,7 @@ def mark_selectors(data: bytes, entries: Sequence[Entry]) -> Iterator[Edit]:
         yield Span(value.end, value.end), f", {mark(number)})"
 
 
-def told_traits(data: bytes) -> tuple[list[Edit], tuple[str, ...]]:
+def told_traits(data: bytes) -> tuple[list[Replacement], tuple[str, ...]]:
     """The edits that let a selector tell its members in place of a policy, and their names.
 
     A selector of types makes one of traits and calls it: that call gets an overload.

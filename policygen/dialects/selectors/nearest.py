@@ -27,14 +27,13 @@ from policygen.dialects.selectors.statements import (
     read_body,
 )
 from policygen.dialects.selectors.truth import Truth
+from policygen.dialects.type_names import ANY_OTHER
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, spell
 from policygen.source.text import Text
 
 _CAPABILITY = re.compile(r"\bcc\b")
 Bodies = list[tuple[Function, Body]]
-ANY_OTHER = "other"
-"""The type of all that CUB has no name for."""
 
 
 @dataclass(frozen=True, slots=True)

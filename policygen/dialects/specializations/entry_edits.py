@@ -3,16 +3,16 @@
 import re
 from dataclasses import replace
 
-from policygen.dialects.selectors.additions import updated
+from policygen.dialects.provenance import Provenance
 from policygen.dialects.specializations import entry_text
-from policygen.dialects.specializations.entry_place import Places
 from policygen.dialects.specializations.member_edits import member_edits
 from policygen.dialects.specializations.siblings import neighbour
+from policygen.dialects.surroundings import Surroundings
 from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.entry_text import Content, NewEntry
-from policygen.model.tuning import Entry, Family, Label, TuningHeader
+from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.source import spelling
 from policygen.source.brackets import split_list
 from policygen.source.splice import edit_at
@@ -29,19 +29,17 @@ class Writer:
         self.header = header
         self.text = text
         self.newline = spelling.newline(text.data)
-        self._places = Places(text)
+        self._places = Surroundings(text)
+        self._provenance = Provenance(text)
 
     def update(self, family: Family, entry: Entry, content: Content, reason: str) -> list[Edit]:
         """Other values for an entry that is there; nothing where it has them."""
-        if entry.kind == "branch":
-            edits = updated(self.text, entry, content.values, reason)
-            return edits + self._noted(entry, content, reason) if edits else []
         own = {member.name: member for member in entry.members}
         if content.kind == "inherits" and entry.inherits and not own:
             return self._rebase(entry, content, reason)
         if own and content.values and content.values.keys() <= own.keys():
             edits = member_edits(self.text, entry, content.values, reason)
-            return edits + self._noted(entry, content, reason) if edits else []
+            return edits + self._provenance.noted(entry, content, reason) if edits else []
         if content.kind == "empty" and not own and not entry.inherits:
             return []
         return self._rewrite(family, entry, content, reason)
@@ -102,7 +100,7 @@ class Writer:
             edits = [self._edit(span, arg, reason) for span, arg in changed]
         else:
             edits = [self._edit(old, f"{name}<{', '.join(args)}>" if args else name, reason)]
-        return edits + self._noted(entry, content, reason) if edits else []
+        return edits + self._provenance.noted(entry, content, reason) if edits else []
 
     def _rewrite(self, family: Family, entry: Entry, content: Content, reason: str) -> list[Edit]:
         """Values in place of what an entry inherited, or of a body that lacks some."""
@@ -121,51 +119,7 @@ class Writer:
         if layout != entry.layout:
             edits += self._broken_up(entry, reason)
         above = layout == "line" or content.kind != "values"
-        return [*self._noted(entry, content, reason, body=span, above=above), *edits]
-
-    def _noted(
-        self,
-        entry: Entry,
-        content: Content,
-        reason: str,
-        *,
-        body: Span | None = None,
-        above: bool | None = None,
-    ) -> list[Edit]:
-        """The provenance of new values in place of the old one, and no remark that is outdated.
-
-        A `body` is rewritten with its labels, and has the new one unless that stands above.
-        """
-        kept = [label for label in entry.labels if not label.rejected and not _in(label, body)]
-        wanted = None if above is False else content.label
-        edits = [
-            self._edit(remark.span, "", reason)
-            for remark in self._places.remarks(entry)
-            if remark.outdated or (body is not None and not entry.members)
-            if not any(_in(label, remark.span) for label in entry.labels)
-        ]
-        if wanted and kept:
-            first = kept.pop(0)
-            if spelling.text_of(self.text.data, first.span) != wanted:
-                edits.append(self._edit(first.span, wanted, reason))
-        elif wanted:
-            edits.append(self._label(entry, wanted, reason, above=body is not None))
-        removed = [self._places.comment_of(label) for label in kept]
-        return [*edits, *(self._edit(span, "", reason) for span in removed)]
-
-    def _label(self, entry: Entry, label: str, reason: str, *, above: bool) -> Edit:
-        """A provenance comment where there was none: above what has no lines of its own."""
-        data, body = self.text.data, entry.body_span
-        if entry.layout == "block" and entry.members and body is not None and not above:
-            end = self._places.line_end(body.start)
-            code = self.text.code[body.start : end]
-            if not code.strip():
-                at = end if data[body.start : end].strip() else body.start
-                by = spelling.indent_of(data, entry.members[0].span.start)
-                return self._edit(Span(at, at), f"{self.newline}{by}// {label}", reason)
-        at = spelling.line_start(data, entry.span.start)
-        by = spelling.indent_of(data, entry.span.start)
-        return self._edit(Span(at, at), f"{by}// {label}{self.newline}", reason)
+        return [*self._provenance.noted(entry, content, reason, body=span, above=above), *edits]
 
     def _broken_up(self, entry: Entry, reason: str) -> list[Edit]:
         """A line for `template <…>` alone, and a blank one above what has become a block."""
@@ -194,7 +148,3 @@ class Writer:
 
     def _edit(self, span: Span, new: str, reason: str) -> Edit:
         return edit_at(self.text.data, span, new, reason)
-
-
-def _in(label: Label, span: Span | None) -> bool:
-    return span is not None and span.start <= label.span.start < span.end

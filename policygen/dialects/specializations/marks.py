@@ -8,13 +8,12 @@ What an entry inherits is wrapped in a template of the unit that includes the co
 mark only where the base has the member, as an entry that lacks it is skipped, and shall be.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from policygen.dialects.selectors.enabled import enable_selectors, is_commented
-from policygen.dialects.selectors.marks import is_marked, mark_selectors, told_traits
 from policygen.model.base import Span
 from policygen.model.marks import Marked, mark
 from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.source.splice import replaced
 
 
 def mark_header(
@@ -30,28 +29,7 @@ def mark_header(
                 continue
             edits += _edits(entry, member, len(entries))
             entries.append((family, entry))
-    return Marked(header, _edited(data, edits), tuple(entries))
-
-
-def mark_returns(header: TuningHeader, data: bytes) -> Marked:
-    """Marks the guarded returns that have values of their own."""
-    entries = [(f, entry) for f in header.selectors for entry in f.entries if is_marked(entry)]
-    edits = list(mark_selectors(data, [entry for _, entry in entries]))
-    told, traits = told_traits(data)
-    return Marked(header, _edited(data, [*edits, *told]), tuple(entries), traits)
-
-
-def enable_returns(header: TuningHeader, data: bytes) -> Marked:
-    """Marks conditions that are commented out, and makes them code."""
-    entries = [(f, entry) for f in header.selectors for entry in f.entries if is_commented(entry)]
-    edits = list(enable_selectors(data, [entry for _, entry in entries]))
-    return Marked(header, _edited(data, edits), tuple(entries))
-
-
-def _edited(data: bytes, edits: Sequence[tuple[Span, str]]) -> bytes:
-    for span, text in sorted(edits, reverse=True):
-        data = data[: span.start] + text.encode() + data[span.end :]
-    return data
+    return Marked(header, replaced(data, edits), tuple(entries))
 
 
 def _edits(entry: Entry, member: str, number: int) -> Iterator[tuple[Span, str]]:

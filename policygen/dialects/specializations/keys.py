@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from policygen.bindings.keys import as_slot, by_print, type_name
 from policygen.bindings.load import types
 from policygen.dialects.specializations.siblings import neighbour
+from policygen.dialects.type_names import can_name
 from policygen.errors import InputError
 from policygen.model.entry_text import Slot
 from policygen.model.tuning import Family
@@ -55,11 +56,6 @@ def too_general(family: Family, key: EntryKey) -> str | None:
                 return parameter.label
             named -= 1
     return None
-
-
-def can_name(arg: str) -> bool:
-    """Whether an entry can name a type that the compiler prints."""
-    return type_name(arg) in by_print() or arg.replace(" ", "").isidentifier()
 
 
 def _key(family: Family, args: Sequence[str], named: Sequence[int]) -> EntryKey:

@@ -35,8 +35,8 @@ class Remark:
         return _OUTDATED.search(self.text) is not None
 
 
-class Places:
-    """The surroundings of a header's entries."""
+class Surroundings:
+    """What stands around the entries of a header."""
 
     def __init__(self, text: Text) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""The guarded return in which a result is written, in the selector dialect."""
+"""How parameters become the values of a guarded return, and what it calls them."""
 
 from collections.abc import Iterator
 
@@ -7,30 +7,7 @@ from policygen.bindings.load import Bound
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import FamilyBinding, MemberRule, Site
-from policygen.model.cub import Cub
-from policygen.model.facts import Told
 from policygen.model.tuning import Entry, Family
-from policygen.planning.cases import Destination
-from policygen.planning.destination import site_of
-from policygen.planning.measured import Measurement
-
-
-def branch_destination(one: Measurement, told: Told, cub: Cub, arch: str) -> Destination:
-    """The return that decides a workload; refused where it is not the architecture's own."""
-    algorithm, site = site_of(one.benchmark, cub.version, "selectors")
-    if told.shown is None:
-        raise InputError(
-            f"no return with constants decides it in {site.header}: its values are computed"
-        )
-    family, entry = told.shown
-    if family.arch != arch:
-        raise InputError(
-            f"{arch} has no return of its own for it: {family.header}:{entry.line}"
-            f" ({family.name} for {family.arch}) decides it"
-        )
-    rules, fields = rules_of(algorithm, site, family, entry)
-    binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
-    return Destination(site, binding, family, family.name, fields)
 
 
 def rules_of(
