@@ -18,7 +18,6 @@ MAY_IMPORT = {
     "dialects": {"model", "source", "bindings"},
     "planning": {"model", "source", "dialects", "results", "bindings"},
     "proof": {"model", "bindings", "tree"},
-    "emit": {"model", "source", "dialects", "bindings", "planning"},
     "report": {"model"},
     "edit": {"model"},
     "cli": {
@@ -30,7 +29,6 @@ MAY_IMPORT = {
         "bindings",
         "planning",
         "proof",
-        "emit",
         "report",
         "edit",
     },

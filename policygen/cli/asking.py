@@ -32,18 +32,16 @@ class Tree:
     def marked(self, dialect: "Dialect") -> "Mapping[str, Marked]":
         """Marked copies of the headers that hold entries in a dialect."""
         from policygen.bindings.load import bound
-        from policygen.dialects.selectors.marks import mark_returns
-        from policygen.dialects.specializations.marks import mark_header
+        from policygen.dialects.known import DIALECTS
         from policygen.proof.sites import marked_members
         from policygen.source.files import read_bytes
 
         def data(header: "TuningHeader") -> bytes:
             return read_bytes(self.paths[header.name])
 
-        if dialect == "selectors":
-            return {h.name: mark_returns(h, data(h)) for h in self.headers if h.selectors}
-        members = marked_members(bound(self.cub.version), dialect)
-        return {h.name: mark_header(h, data(h), members) for h in self.headers if h.families}
+        spelled, members = DIALECTS[dialect], marked_members(bound(self.cub.version), dialect)
+        held = [header for header in self.headers if spelled.read(header)]
+        return {header.name: spelled.mark(header, data(header), members) for header in held}
 
     def enabled(self) -> "Mapping[str, Marked]":
         """Copies of headers with guarded returns that are commented out, which are code there."""

@@ -1,7 +1,7 @@
 """One tuning header: bytes to families, entries and policy chains."""
 
-from policygen.dialects.known import SELECTORS, SPECIALIZATIONS
-from policygen.dialects.protocol import Held
+from policygen.dialects.selectors.branches import holds_selectors, read_selectors
+from policygen.dialects.specializations.read import holds_tunings, read_families
 from policygen.model.tuning import TuningHeader
 from policygen.source.brackets import check_brackets
 from policygen.source.clang import Neighbours
@@ -23,16 +23,16 @@ def read_header(
     check_brackets(text, guards)
     check_limits(text)
     neighbours = neighbours or Neighbours({})
-    held = [dialect for dialect in (SELECTORS, SPECIALIZATIONS) if dialect.holds(data)]
-    if held:
+    tunings, returns = holds_tunings(data), holds_selectors(data)
+    if tunings or returns:
         check_hidden(text, neighbours.reachable(text.uncommented))
     source = Source(text, guards, Comments(text), format_off_regions(text))
-    found = {dialect: dialect.read(source, name, neighbours) for dialect in held}
-    own = found.get(SPECIALIZATIONS)
+    selectors = read_selectors(source, name) if returns else ()
+    families, chains = read_families(source, name, neighbours) if tunings else ((), ())
     return TuningHeader(
         name=name,
-        families=own.families if own else (),
-        chains=own.chains if own else (),
-        selectors=found.get(SELECTORS, Held(())).families,
-        format_off=source.format_off if own else (),
+        families=families,
+        chains=chains,
+        selectors=selectors,
+        format_off=source.format_off if tunings else (),
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.cub import Cub
 from policygen.model.edit import Edit
@@ -12,10 +13,8 @@ from policygen.model.entry_text import Content
 from policygen.model.facts import Change, Told
 from policygen.model.marks import Marked
 from policygen.model.plan import Target
-from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader, Value
+from policygen.model.tuning import Entry, Family, TuningHeader, Value
 from policygen.model.workload import Point
-from policygen.source.clang import Neighbours
-from policygen.source.source import Source
 
 Tell = Callable[[Sequence[Point], str], Mapping[Point, Told]]
 """What the compiler selects for workloads on an architecture."""
@@ -30,14 +29,6 @@ class Sources:
     cub: Cub
     headers: Mapping[str, TuningHeader]
     data: Mapping[str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a header holds in one dialect."""
-
-    families: tuple[Family, ...]
-    chains: tuple[PolicyChain, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +86,11 @@ class Spot(ABC):
         """Why no entry can be added: it would take others, too."""
         return None
 
+    @property
+    def alone(self) -> bool:
+        """Whether a reason needs no names of the others that its entry decides."""
+        return False
+
     @abstractmethod
     def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
         """The values of an entry for a variant of the benchmark as it was measured."""
@@ -112,17 +108,17 @@ class Spot(ABC):
         """What an entry with these values holds."""
         return Content("values", members, label=label)
 
-    @abstractmethod
     def kept(self, name: str) -> Content:
         """What gives the workload what it has now, where a broader entry would take it."""
+        raise InputError(f"no entry can keep what {name} has")
 
-    @abstractmethod
     def takes(self, other: "Spot") -> bool:
         """Whether what is written here decides another workload, or may."""
+        return other.place == self.place
 
-    @abstractmethod
     def lost(self, found: str) -> str:
         """That the workload does not get what is written for it, but what was found."""
+        return f"would have {found}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +161,8 @@ class Places(Protocol):
 class Dialect(Protocol):
     """One way to spell tunings."""
 
-    def holds(self, data: bytes) -> bool:
-        """Whether there can be entries in a header."""
-
-    def read(self, source: Source, header: str, neighbours: Neighbours) -> Held:
-        """The entries of a header, with their spans."""
+    def read(self, header: TuningHeader) -> tuple[Family, ...]:
+        """The entries of a header that are spelled so, by family."""
 
     def mark(
         self, header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]

@@ -91,6 +91,8 @@ def _part(cases: Sequence[Case], together: ChooseTogether) -> Part | str:
         try:
             members.append(case.members(variant.variant))
         except InputError as error:
+            if case.spot.alone:
+                return error.in_line
             where = f"{_short(case, cases)}: " if len(cases) > 1 else ""
             return f"{where}{variant.variant}: {error.in_line}"
     if any(other != members[0] for other in members):
@@ -199,7 +201,7 @@ def _rank(arg: str) -> tuple[int, int]:
 def _conflict(cases: Sequence[Case], reason: str) -> Outcome:
     """Nothing is written; where there are several, the reason names who wants what."""
     wanted = ", ".join(f"{_short(case, cases)} {case.choice.variant or 'base'}" for case in cases)
-    text = f"{reason}: {wanted}" if len(cases) > 1 else reason
+    text = reason if len(cases) == 1 or cases[0].spot.alone else f"{reason}: {wanted}"
     return Outcome(
         [
             case.rejected(text)

@@ -1,10 +1,12 @@
-import pytest
-
-from policygen.emit.arguments import Arguments
-from policygen.emit.decide import Case, decide
-from policygen.emit.emitter import Emitter
-from policygen.emit.selectors import served
+from policygen.dialects.user.arguments import Arguments
+from policygen.dialects.user.place import UserReturn
+from policygen.dialects.user.public import selector_for
+from policygen.errors import InputError
+from policygen.model.facts import Told
+from policygen.model.plan import Options
 from policygen.model.policies import Whole
+from policygen.planning.cases import Case
+from policygen.planning.emitter import Emitter, part_of
 from policygen.planning.measured import measurements
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, benchmark, scored
@@ -13,37 +15,43 @@ VERSION = "3.6.0"
 GOOD, OTHER = "ipt_20.tpb_512.ipv_2", "ipt_16.tpb_256.ipv_1"
 
 
-class Fixed(Case):
-    """A case whose values are made up."""
+class Fixed(UserReturn):
+    """A place whose values are made up."""
 
-    def values(self, label):
-        return {"items": {GOOD: "20", OTHER: "16"}[label]}
+    def members(self, measured, variant):
+        return {"items": str(variant["ipt"])}
 
 
 class Wider(Fixed):
     """One that counts in another unit."""
 
-    def values(self, label):
-        return {"items": {GOOD: "40"}[label]}
+    def members(self, measured, variant):
+        return {"items": str(2 * variant["ipt"])}
+
+
+class Broken(Fixed):
+    """One whose policy lacks what was measured."""
+
+    def members(self, measured, variant):
+        raise InputError("ReducePolicy has no field items", "Correct the selector.")
 
 
 def case(variant, t="I32", now="7", kind=Fixed):
     one = benchmark(VERSION, "reduce.sum")
     result = scored(one, {"T": t, "OffsetT": "I32"}, variant, VERSION, GPUS["sm90"])
     ((measurement,), _) = measurements([result], VERSION, "sm90", force=True)
+    told = Told({"items": now}, None, {}, {})
+    key = Arguments(("int",), ("int",), None, ())
     base = Whole({"items": now}, {}, {})
-    return kind(
-        measurement, served(one, VERSION), (), base, Arguments(("int",), ("int",), None, ())
-    )
+    return Case(kind(told, selector_for(one, VERSION), (), base, key), measurement)
+
+
+def decide(cases, choose):
+    return part_of(cases, choose, Options(arch="sm90"))
 
 
 def none(_scored):
     return Together((), "no variant was measured for all of them")
-
-
-@pytest.fixture(autouse=True)
-def _whole_policies(monkeypatch):
-    monkeypatch.setattr("policygen.emit.decide.as_policy", lambda _fields, values: dict(values))
 
 
 def told(part):
@@ -96,6 +104,13 @@ def test_a_variant_that_means_different_values_is_rejected():
     part = decide([case(GOOD), case(GOOD, "I8", kind=Wider)], none)
     assert {a.reason for a in part.actions} == {
         "one variant means different values for each of them"
+    }
+
+
+def test_a_policy_that_lacks_what_was_measured_is_rejected_with_the_reason_alone():
+    part = decide([case(GOOD, kind=Broken), case(GOOD, "I8", kind=Broken)], none)
+    assert {(a.decision, a.reason, a.selector) for a in part.actions} == {
+        ("reject", "ReducePolicy has no field items. Correct the selector.", "reduce")
     }
 
 

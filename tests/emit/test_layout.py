@@ -1,7 +1,7 @@
 import pytest
 
-from policygen.emit.aggregates import Field
-from policygen.emit.layout import comment, condition, returned, split, wrapped
+from policygen.dialects.user.aggregates import Field
+from policygen.dialects.user.layout import comment, condition, returned, split, wrapped
 
 DELAY = (Field("kind", "LookbackDelayAlgorithm"), Field("delay", "unsigned int"))
 POLICY = (Field("threads", "int"), Field("delay", "LookbackDelayPolicy", DELAY))

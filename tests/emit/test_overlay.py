@@ -1,9 +1,9 @@
 import pytest
 
 from policygen.bindings.load import bound
-from policygen.emit.aggregates import find_aggregates, leaves, read_aggregate
-from policygen.emit.overlay import overlay, qualified
-from policygen.emit.selectors import all_served, rules, served
+from policygen.dialects.user.aggregates import find_aggregates, leaves, read_aggregate
+from policygen.dialects.user.overlay import overlay, qualified
+from policygen.dialects.user.public import field_rules, selector_for, selectors_named
 from policygen.errors import InputError
 from policygen.model.labels import parse_label
 from policygen.model.policies import Whole
@@ -28,7 +28,7 @@ SELECTED = {
 
 def values(name, label, version=VERSION, **sizes):
     """The whole policy that a variant of a benchmark is."""
-    one = served(benchmark(version, name), version)
+    one = selector_for(benchmark(version, name), version)
     selects = read_aggregate(structs(version), one.selects)
     base = Whole({path: SELECTED.get(of, "::cub::X") for path, of in leaves(selects)}, {}, sizes)
     fields = read_aggregate(structs(version), one.selector.policy)
@@ -135,10 +135,11 @@ def test_a_count_that_no_kernel_can_have_is_refused(label, sizes, told):
 
 def test_a_field_that_the_policy_lacks_is_refused(monkeypatch):
     def unknown(one):
-        return {"nothing": rules(one)["algorithm"]}
+        return {"nothing": field_rules(one)["algorithm"]}
 
     monkeypatch.setattr(
-        "policygen.emit.overlay.rules", lambda one: {"nothing": one.selector.members["algorithm"]}
+        "policygen.dialects.user.overlay.field_rules",
+        lambda one: {"nothing": one.selector.members["algorithm"]},
     )
     with pytest.raises(InputError, match="RadixSortPolicy has no field nothing"):
         values("radix_sort.keys", "ipt_8.tpb_128", DominantT=4)
@@ -149,17 +150,17 @@ def test_rules_name_fields_of_public_policies(version):
     names = {s.name for a in bound(version) for s in a.selectors}
     assert len(names) == 23
     for name in names:
-        serves = list(all_served(name, version))
+        serves = list(selectors_named(name, version))
         assert (
             len({(one.default, one.selects, one.selector.policy, one.roles) for one in serves}) == 1
         )
         fields = [path for path, _ in leaves(read_aggregate(structs(version), serves[0].selects))]
         for one in serves:
-            for path in [*rules(one), *one.selector.copies, *one.selector.copies.values()]:
+            for path in [*field_rules(one), *one.selector.copies, *one.selector.copies.values()]:
                 assert any(f == path or f.startswith(f"{path}.") for f in fields), (name, path)
-            labels = {rule.parameter for rule in rules(one).values()}
-            labels |= {label for rule in rules(one).values() for label in rule.delay or ()}
-            labels |= {str(r.times) for r in rules(one).values() if isinstance(r.times, str)}
+            labels = {rule.parameter for rule in field_rules(one).values()}
+            labels |= {label for rule in field_rules(one).values() for label in rule.delay or ()}
+            labels |= {str(r.times) for r in field_rules(one).values() if isinstance(r.times, str)}
             assert set(one.benchmark.parameters) <= labels, (one.benchmark.name, labels)
 
 

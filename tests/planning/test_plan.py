@@ -5,9 +5,9 @@ import hashlib
 import pytest
 
 from policygen.dialects.header import read_header
-from policygen.dialects.known import SPECIALIZATIONS
 from policygen.dialects.protocol import Sources
 from policygen.dialects.sites import site_of
+from policygen.dialects.specializations.dialect import Specializations
 from policygen.dialects.specializations.keys import EntryKey, general_key
 from policygen.dialects.specializations.place import Families
 from policygen.errors import InputError, Problems
@@ -252,15 +252,14 @@ key_size::_8, accum_size::_8>
 
 
 def test_entries_that_fail_only_together_are_all_rejected(monkeypatch):
-    dialect = type(SPECIALIZATIONS)
-    real = dialect.write
+    real = Specializations.write
 
     def touchy(self, header, data, writes, *rest):
         if len(writes) > 1:
             raise InputError("two edits meet")
         return real(self, header, data, writes, *rest)
 
-    monkeypatch.setattr(dialect, "write", touchy)
+    monkeypatch.setattr(Specializations, "write", touchy)
     made = plan(sums(types=("I32", "F64")), {I32: OTHER, summed("F64"): OTHER})
     assert [(d, r) for _, d, r in told(made)] == [("reject", "two edits meet")] * 2
 

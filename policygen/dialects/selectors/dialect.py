@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from policygen.bindings.recorded import benchmark_of
 from policygen.dialects.protocol import (
     HeaderEdits,
-    Held,
     NotKeptError,
     Sources,
     Tell,
     Write,
 )
-from policygen.dialects.selectors.branches import holds_selectors, read_selectors
 from policygen.dialects.selectors.marks import mark_returns
 from policygen.dialects.selectors.place import Returns
 from policygen.dialects.selectors.write import write_returns
@@ -21,23 +19,16 @@ from policygen.model.arch import arch_number
 from policygen.model.branches import own
 from policygen.model.facts import Change
 from policygen.model.marks import Marked
-from policygen.model.tuning import TuningHeader
-from policygen.source.clang import Neighbours
-from policygen.source.source import Source
+from policygen.model.tuning import Family, TuningHeader
 
 
 @dataclass(frozen=True, slots=True)
 class Selectors:
     """Returns under conditions on sizes, types and compute capabilities."""
 
-    def holds(self, data: bytes) -> bool:
-        """Whether there can be a policy selector in a header."""
-        return holds_selectors(data)
-
-    def read(self, source: Source, header: str, neighbours: Neighbours) -> Held:
+    def read(self, header: TuningHeader) -> tuple[Family, ...]:
         """The returns of each function, by architecture."""
-        del neighbours
-        return Held(read_selectors(source, header))
+        return header.selectors
 
     def mark(
         self, header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]

@@ -142,10 +142,6 @@ class GuardedReturn(FamilySpot):
             return self.new.takes(other.told)
         return other.place == self.place
 
-    def lost(self, found: str) -> str:
-        """That the workload does not get what is written for it, but what was found."""
-        return f"would have {found}"
-
 
 @dataclass(frozen=True, slots=True)
 class Read:

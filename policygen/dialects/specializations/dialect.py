@@ -3,30 +3,23 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.dialects.protocol import HeaderEdits, Held, Sources, Tell, Write
+from policygen.dialects.protocol import HeaderEdits, Sources, Tell, Write
 from policygen.dialects.specializations.later import keep_later
 from policygen.dialects.specializations.marks import mark_header
 from policygen.dialects.specializations.place import Families
-from policygen.dialects.specializations.read import holds_tunings, read_families
 from policygen.dialects.specializations.write import write_entries
 from policygen.model.facts import Change
 from policygen.model.marks import Marked
-from policygen.model.tuning import TuningHeader
-from policygen.source.clang import Neighbours
-from policygen.source.source import Source
+from policygen.model.tuning import Family, TuningHeader
 
 
 @dataclass(frozen=True, slots=True)
 class Specializations:
     """Families of entries, one for each key."""
 
-    def holds(self, data: bytes) -> bool:
-        """Whether there can be a family or a policy chain in a header."""
-        return holds_tunings(data)
-
-    def read(self, source: Source, header: str, neighbours: Neighbours) -> Held:
-        """The families of a header, and the chains that read them."""
-        return read_families(source, header, neighbours)
+    def read(self, header: TuningHeader) -> tuple[Family, ...]:
+        """Those of struct templates."""
+        return header.families
 
     def mark(
         self, header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]

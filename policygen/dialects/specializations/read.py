@@ -2,7 +2,6 @@
 
 import re
 
-from policygen.dialects.protocol import Held
 from policygen.dialects.specializations.declarations import find_names
 from policygen.dialects.specializations.entries import (
     Found,
@@ -12,7 +11,7 @@ from policygen.dialects.specializations.entries import (
 )
 from policygen.dialects.specializations.policies import find_chains
 from policygen.model.base import Span
-from policygen.model.tuning import Family
+from policygen.model.tuning import Family, PolicyChain
 from policygen.source import clang
 from policygen.source.count import check_families, look
 from policygen.source.members import is_numeric
@@ -27,7 +26,9 @@ _WORTH_PARSING = re.compile(rb"struct\s+sm(?![a-z])|[Cc]hained_?[Pp]olicy\b|clas
 _ARCH = re.compile(r"sm(\d+)_")
 
 
-def read_families(source: Source, header: str, neighbours: clang.Neighbours) -> Held:
+def read_families(
+    source: Source, header: str, neighbours: clang.Neighbours
+) -> tuple[tuple[Family, ...], tuple[PolicyChain, ...]]:
     """The entries of a header by family, and the chains whose policies read them."""
     text = source.text
     live, disabled = read_entries(source)
@@ -39,7 +40,7 @@ def read_families(source: Source, header: str, neighbours: clang.Neighbours) -> 
     families = _families(text, header, facts, found + disabled)
     if not families:
         _check_nothing_is_meant(text, facts)
-    return Held(families, find_chains(text, header, facts))
+    return families, find_chains(text, header, facts)
 
 
 def holds_tunings(data: bytes) -> bool:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from policygen.bindings.load import types
 from policygen.bindings.variant import member_values, threads_that_fit, within_limits
-from policygen.emit.aggregates import Field, leaves
-from policygen.emit.selectors import Served, rules
+from policygen.dialects.user.aggregates import Field, leaves
+from policygen.dialects.user.public import PublicSelector, field_rules
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
 from policygen.model.policies import Whole
@@ -15,14 +15,14 @@ ITEMS = "items_per_thread"
 
 
 def overlay(
-    one: Served,
+    one: PublicSelector,
     fields: tuple[Field, ...],
     base: Whole,
     measured: BenchmarkBinding,
     variant: Mapping[str, int],
 ) -> dict[str, str]:
     """Every field's value; `measured` is the benchmark as it was when it ran."""
-    told = rules(one)
+    told = field_rules(one)
     found = dict(base.fields)
     members = member_values(_family(one, told), _unscaled(measured, told), variant, base.sizes)
     for path, value in members.items():
@@ -70,7 +70,7 @@ def _is_threads(path: str) -> bool:
     return path.rpartition(".")[2] == THREADS
 
 
-def _family(one: Served, told: Mapping[str, MemberRule]) -> FamilyBinding:
+def _family(one: PublicSelector, told: Mapping[str, MemberRule]) -> FamilyBinding:
     return FamilyBinding(site=one.site.name, name=one.selector.name, args=(), members=dict(told))
 
 

@@ -14,8 +14,8 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """A benchmark, with the selector for its algorithm."""
+class PublicSelector:
+    """The selector for a benchmark's algorithm."""
 
     algorithm: Bound
     site: Site
@@ -39,7 +39,7 @@ class Served:
         return tuple(dict.fromkeys(w for w in _WORD.findall(self.default) if w in known))
 
 
-def served(benchmark: BenchmarkBinding, version: str) -> Served:
+def selector_for(benchmark: BenchmarkBinding, version: str) -> PublicSelector:
     """The selector for a benchmark; refused where CUB has no public policy for it."""
     for algorithm in bound(version):
         if benchmark in algorithm.benchmarks:
@@ -48,23 +48,23 @@ def served(benchmark: BenchmarkBinding, version: str) -> Served:
             found = [s for s in known if benchmark.name in (s.benchmarks or (benchmark.name,))]
             if site is not None and found:
                 chosen = max(found, key=lambda s: len(s.benchmarks))
-                return Served(algorithm, site, chosen, benchmark)
+                return PublicSelector(algorithm, site, chosen, benchmark)
     raise InputError(
         f"CUB {version} keeps its policy to itself: no selector of one's own can be given to it"
     )
 
 
-def all_served(name: str, version: str) -> Iterator[Served]:
+def selectors_named(name: str, version: str) -> Iterator[PublicSelector]:
     """Every benchmark that the selectors of a name serve."""
     for algorithm in bound(version):
         for benchmark in algorithm.benchmarks:
             if any(s.name == name and s.site == benchmark.site for s in algorithm.selectors):
-                one = served(benchmark, version)
+                one = selector_for(benchmark, version)
                 if one.selector.name == name:
                     yield one
 
 
-def rules(one: Served) -> dict[str, MemberRule]:
+def field_rules(one: PublicSelector) -> dict[str, MemberRule]:
     """What fills each field, as the site's newest family says it, or the selector itself.
 
     A policy's fields hold what was measured: no count of theirs is in a unit.
@@ -74,7 +74,7 @@ def rules(one: Served) -> dict[str, MemberRule]:
     return {path: rule.model_copy(update={"unit": None}) for path, rule in found.items()}
 
 
-def _inherited(one: Served) -> Iterator[tuple[str, MemberRule]]:
+def _inherited(one: PublicSelector) -> Iterator[tuple[str, MemberRule]]:
     site = one.site
     if not any(family.site == site.name for family in one.algorithm.families):
         return

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from policygen.emit.aggregates import leaves
-from policygen.emit.emitter import Tuned
-from policygen.emit.overlay import as_policy
-from policygen.emit.selectors import Served
+from policygen.dialects.user.aggregates import leaves
+from policygen.dialects.user.overlay import as_policy
+from policygen.dialects.user.public import PublicSelector
+from policygen.dialects.user.tuned import TunedSelector
 from policygen.model.arch import arch_number
 from policygen.model.emit import EmitProof
 from policygen.model.policies import Policies, Question
@@ -14,7 +14,7 @@ from policygen.model.workload import in_words
 Wrong = list[str]
 
 
-def questions(tuned: Sequence[Tuned], namespace: str, include: str) -> list[Question]:
+def questions(tuned: Sequence[TunedSelector], namespace: str, include: str) -> list[Question]:
     """The same workloads again, of the header's selectors."""
     return [
         Question(
@@ -25,15 +25,15 @@ def questions(tuned: Sequence[Tuned], namespace: str, include: str) -> list[Ques
             includes=(include,),
         )
         for each in tuned
-        for one in each.served
+        for one in each.serves
     ]
 
 
-def _arguments(one: Served) -> str:
+def _arguments(one: PublicSelector) -> str:
     return f"<{', '.join(one.roles)}>" if one.roles else ""
 
 
-def judge(tuned: Sequence[Tuned], told: Policies, arch: str) -> tuple[EmitProof, Wrong]:
+def judge(tuned: Sequence[TunedSelector], told: Policies, arch: str) -> tuple[EmitProof, Wrong]:
     """What the compiler says of the header's selectors, and what of that should be otherwise."""
     wrong: Wrong = []
     changed, compared = 0, 0

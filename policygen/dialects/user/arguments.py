@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.bindings.load import axis_type, is_constant, types
-from policygen.emit.selectors import Served
+from policygen.dialects.user.public import PublicSelector
 from policygen.model.policies import Whole
 
 _WORD = re.compile(r"[\w:]+")
@@ -33,7 +33,9 @@ class Arguments:
         return not any(PROBE in part for part in self.key)
 
 
-def arguments(one: Served, values: Mapping[str, str], whole: Whole, version: str) -> Arguments:
+def arguments(
+    one: PublicSelector, values: Mapping[str, str], whole: Whole, version: str
+) -> Arguments:
     """A workload's, as the compiler tells them and as a header spells them."""
     key, spelled = [], []
     for role in one.roles:
@@ -49,11 +51,13 @@ def arguments(one: Served, values: Mapping[str, str], whole: Whole, version: str
     return Arguments(tuple(key), tuple(spelled), min(guards, default=None), tuple(headers))
 
 
-def _is_type(one: Served, axis: str, value: str) -> bool:
+def _is_type(one: PublicSelector, axis: str, value: str) -> bool:
     return axis in one.benchmark.axes and not is_constant(value)
 
 
-def _spelled(one: Served, role: str, values: Mapping[str, str], shown: str, version: str) -> str:
+def _spelled(
+    one: PublicSelector, role: str, values: Mapping[str, str], shown: str, version: str
+) -> str:
     """As the binding has it where that means the same anywhere, or as the compiler prints it."""
     text = one.benchmark.roles.get(role)
     if text is None or not text.startswith(("::", "axis::")):
@@ -77,18 +81,18 @@ def _portable(shown: str) -> str:
     return next(found, shown.replace(" *", "*"))
 
 
-def parameters(one: Served, whole: Whole) -> tuple[str, ...]:
+def parameters(one: PublicSelector, whole: Whole) -> tuple[str, ...]:
     """`typename AccumT`, `int NumChannels`, `bool IsEven`."""
     return tuple(f"{_kind(one, role, whole)} {role}" for role in one.roles)
 
 
-def _kind(one: Served, role: str, whole: Whole) -> str:
+def _kind(one: PublicSelector, role: str, whole: Whole) -> str:
     if role not in one.benchmark.constants:
         return "typename"
     return "bool" if whole.roles[role] in {"true", "false"} else "int"
 
 
-def conditions(one: Served, spelled: Sequence[str], key: Key) -> list[str]:
+def conditions(one: PublicSelector, spelled: Sequence[str], key: Key) -> list[str]:
     """What must hold of the template parameters."""
     return [
         _condition(one, role, text, part)
@@ -96,7 +100,7 @@ def conditions(one: Served, spelled: Sequence[str], key: Key) -> list[str]:
     ]
 
 
-def _condition(one: Served, role: str, text: str, part: str) -> str:
+def _condition(one: PublicSelector, role: str, text: str, part: str) -> str:
     if role in one.selector.sized:
         return f"sizeof({role}) == {part}"
     if role not in one.benchmark.constants:

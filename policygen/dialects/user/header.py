@@ -1,19 +1,18 @@
 """The header: selectors as C++."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen import __version__
+from policygen.dialects.provenance import labelled
 from policygen.dialects.selectors.functions import Struct
-from policygen.emit.aggregates import Field, read_aggregate
-from policygen.emit.arguments import conditions, parameters
-from policygen.emit.decide import Case, Part
-from policygen.emit.emitter import Tuned
-from policygen.emit.layout import INDENT, WIDTH, comment, condition, returned, wrapped
+from policygen.dialects.user.aggregates import Field, read_aggregate
+from policygen.dialects.user.arguments import conditions, parameters
+from policygen.dialects.user.layout import INDENT, WIDTH, comment, condition, returned, wrapped
+from policygen.dialects.user.tuned import Part, TunedSelector
 from policygen.model.arch import arch_number
-from policygen.model.emit import EmitReturn, EmitSelector
-from policygen.planning.measured import gpu_name, numbers
+from policygen.model.emit import EmitAction, EmitReturn, EmitSelector
 from policygen.rendering import fill
 
 TEMPLATE = "emit/header.cuh.j2"
@@ -22,7 +21,7 @@ COMMENT = 116
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class HeaderTarget:
     """What the header is for."""
 
     cub: str
@@ -35,19 +34,19 @@ class Target:
     """How the example includes it."""
 
 
-def selector_of(tuned: Tuned) -> EmitSelector:
+def selector_of(tuned: TunedSelector) -> EmitSelector:
     """A selector as data; workloads that get the same policy are in one return."""
-    first = tuned.written[0].cases[0]
+    first = tuned.spots[0]
     merged: dict[tuple[object, ...], list[Part]] = {}
     for part in tuned.written:
         assert part.values is not None
-        same = (part.cases[0].arguments.guard, *part.values.items())
+        same = (part.spots[0].arguments.guard, *part.values.items())
         merged.setdefault(same, []).append(part)
     return EmitSelector(
         name=tuned.name,
-        policy=first.served.selector.policy,
-        default=first.served.default,
-        parameters=parameters(first.served, first.base),
+        policy=first.selector.selector.policy,
+        default=first.selector.default,
+        parameters=parameters(first.selector, first.base),
         returns=tuple(_return(parts) for parts in merged.values()),
     )
 
@@ -55,33 +54,33 @@ def selector_of(tuned: Tuned) -> EmitSelector:
 def _return(parts: Sequence[Part]) -> EmitReturn:
     first = parts[0]
     assert first.values is not None
-    names = first.cases[0].served.roles
+    names = first.spots[0].selector.roles
     return EmitReturn(
         when=tuple(
-            dict(zip(names, part.cases[0].arguments.spelled, strict=True)) for part in parts
+            dict(zip(names, part.spots[0].arguments.spelled, strict=True)) for part in parts
         ),
-        labels=tuple(dict.fromkeys(label for part in parts for label in _labels(part))),
+        labels=tuple(
+            dict.fromkeys(
+                labelled(action.variant or "", action.scores or ())
+                for part in parts
+                for action in part.actions
+            )
+        ),
         values=dict(first.values),
-        guard=first.cases[0].arguments.guard,
+        guard=first.spots[0].arguments.guard,
     )
 
 
-def _labels(part: Part) -> Iterator[str]:
-    for variant in part.variants:
-        scores = "  ".join(f"{score:.6f}" for score in numbers(variant))
-        yield f"{variant.variant} {scores}"
-
-
 def render(
-    tuned: Sequence[Tuned],
+    tuned: Sequence[TunedSelector],
     selectors: Sequence[EmitSelector],
-    target: Target,
+    target: HeaderTarget,
     structs: Mapping[str, Struct],
 ) -> str:
     """The header's text."""
-    cases = [case for one in tuned for part in one.written for case in part.cases]
-    headers = [s.header for s in (case.served.selector for case in cases)]
-    used = [header for case in cases for header in case.arguments.headers]
+    spots = [spot for one in tuned for spot in one.spots]
+    headers = [spot.header for spot in spots]
+    used = [header for spot in spots for header in spot.arguments.headers]
     major, minor = target.cub.split(".")[:2]
     rendered = [
         _selector(one, data, target, structs) for one, data in zip(tuned, selectors, strict=True)
@@ -94,7 +93,7 @@ def render(
         TEMPLATE,
         {
             "version": __version__,
-            "origin": _origin(cases),
+            "origin": _origin([action for one in tuned for action in one.actions]),
             "arch": target.arch,
             "cub": f"{major}.{minor}",
             "number": int(major) * 1000 + int(minor),
@@ -108,11 +107,11 @@ def render(
 
 
 def _selector(
-    tuned: Tuned, data: EmitSelector, target: Target, structs: Mapping[str, Struct]
+    tuned: TunedSelector, data: EmitSelector, target: HeaderTarget, structs: Mapping[str, Struct]
 ) -> dict[str, object]:
-    served = tuned.written[0].cases[0].served
-    keys = {part.cases[0].arguments.spelled: part for part in tuned.written}
-    conversion = _conversion(structs, served.selector.policy, served.selects)
+    selector = tuned.spots[0].selector
+    keys = {part.spots[0].arguments.spelled: part for part in tuned.written}
+    conversion = _conversion(structs, selector.selector.policy, selector.selects)
     return {
         "name": data.name,
         "parameters": data.parameters,
@@ -153,9 +152,9 @@ def _fallback(default: str, conversion: str | None) -> list[str]:
 
 
 def _condition(parts: Sequence[Part]) -> str | None:
-    firsts = [part.cases[0] for part in parts]
+    firsts = [part.spots[0] for part in parts]
     alternatives = [
-        conditions(case.served, case.arguments.spelled, case.arguments.key) for case in firsts
+        conditions(spot.selector, spot.arguments.spelled, spot.arguments.key) for spot in firsts
     ]
     return condition(alternatives, 3) if alternatives[0] else None
 
@@ -168,34 +167,31 @@ def _label(label: str) -> list[str]:
     return [variant, scores]
 
 
-def _origin(cases: Sequence[Case]) -> list[str]:
+def _origin(actions: Sequence[EmitAction]) -> list[str]:
     """GPUs and versions that were measured."""
     found: dict[str, None] = {}
-    for case in cases:
-        scored = case.measurement.scored
-        text = f"{gpu_name(scored.gpu)}, CUDA {scored.ctk}, CCCL {scored.cccl}"
-        found[f"Measured on {text}: {', '.join(scored.databases)}"] = None
+    for one in actions:
+        gpu = one.gpu.partition("(")[0].strip()
+        text = f"{gpu}, CUDA {one.ctk}, CCCL {one.cccl}"
+        found[f"Measured on {text}: {', '.join(one.databases)}"] = None
     return list(found)
 
 
-def _about(tuned: Tuned) -> list[str]:
-    names = dict.fromkeys(
-        case.served.benchmark.name for part in tuned.written for case in part.cases
-    )
+def _about(tuned: TunedSelector) -> list[str]:
+    names = dict.fromkeys(spot.selector.benchmark.name for spot in tuned.spots)
     return comment(f"What {', '.join(names)} found.".split(" "), "//!")
 
 
-def _example(tuned: Tuned, target: Target) -> list[str]:
+def _example(tuned: TunedSelector, target: HeaderTarget) -> list[str]:
     """A call of the algorithm with the selector, for the workload with the shortest types."""
-    cases = [case for part in tuned.written for case in part.cases]
-    case = min(cases, key=lambda case: sum(map(len, case.arguments.spelled)))
-    served = case.served
-    roles = dict(zip(served.roles, case.arguments.spelled, strict=True))
+    spot = min(tuned.spots, key=lambda spot: sum(map(len, spot.arguments.spelled)))
+    public = spot.selector
+    roles = dict(zip(public.roles, spot.arguments.spelled, strict=True))
     given = f"<{', '.join(roles.values())}>" if roles else ""
     selector = f"{target.namespace}::{tuned.name}{given}"
-    aliases = {r: t for r, t in served.benchmark.roles.items() if t.startswith("::")} | roles
-    takes = _replaced(served.selector.takes, aliases)
-    call = _replaced(served.selector.call, aliases)
+    aliases = {r: t for r, t in public.benchmark.roles.items() if t.startswith("::")} | roles
+    takes = _replaced(public.selector.takes, aliases)
+    call = _replaced(public.selector.call, aliases)
     return [
         f"#include <{target.file}>",
         "",
