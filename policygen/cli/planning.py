@@ -73,7 +73,7 @@ def compiler_for(
     """The compiler, for a tree whose headers hold some data."""
     from policygen.bindings.load import bound
     from policygen.cli.asking import compile_progress
-    from policygen.dialects.known import dialect_of
+    from policygen.dialects.known import DIALECTS
     from policygen.dialects.scan import read_changed
     from policygen.proof.oracle import Compiler
     from policygen.proof.sites import marked_members, with_new_families
@@ -86,7 +86,7 @@ def compiler_for(
     def marked(name: str, content: bytes) -> "Marked":
         same = content == data[name]
         header = headers[name] if same else read_changed(found.paths[name], content)
-        return dialect_of(found.cub).mark(header, content, with_new_families(members, header))
+        return DIALECTS[found.cub.dialect].mark(header, content, with_new_families(members, header))
 
     def mark(wanted: Mapping[str, bytes]) -> "dict[str, Marked]":
         missing = [item for item in wanted.items() if item not in known]

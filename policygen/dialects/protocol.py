@@ -145,46 +145,30 @@ class HeaderEdits:
     policies: list[str] = field(default_factory=list)
 
 
-class Places(Protocol):
-    """Finds where results go in one tree, for one architecture."""
+class Dialect(Protocol):
+    """One way to spell tunings, in the headers of one tree and for one architecture."""
+
+    @staticmethod
+    def read(header: TuningHeader) -> tuple[Family, ...]:
+        """The entries of a header that are spelled so, by family."""
+
+    @staticmethod
+    def mark(header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]) -> Marked:
+        """A copy of a header in which each entry can be recognised; `members` carry the marks."""
 
     def check(self, benchmark: BenchmarkBinding) -> None:
         """Refuses a benchmark that has no place, whatever is selected for its workloads."""
 
-    def find(self, benchmark: BenchmarkBinding, told: Told) -> Spot:
+    def place(self, benchmark: BenchmarkBinding, told: Told) -> Spot:
         """The entry of a workload, or where one goes."""
 
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> Spot | None:
         """The same where later architectures do not get to it; none where there is no such."""
 
-
-class Dialect(Protocol):
-    """One way to spell tunings."""
-
-    def read(self, header: TuningHeader) -> tuple[Family, ...]:
-        """The entries of a header that are spelled so, by family."""
-
-    def mark(
-        self, header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]
-    ) -> Marked:
-        """A copy of a header in which each entry can be recognised; `members` carry the marks."""
-
-    def place(self, sources: Sources, arch: str, below: str | None) -> Places:
-        """What finds places; `below` is the architecture that is to keep what it has."""
-
-    def write(
-        self,
-        header: TuningHeader,
-        data: bytes,
-        writes: Sequence[Write],
-        arch: str,
-        below: str | None,
-    ) -> HeaderEdits:
+    def write(self, name: str, writes: Sequence[Write]) -> HeaderEdits:
         """Entries as edits of a header; those for one place are one edit."""
 
-    def keep(
-        self, changes: Sequence[Change], sources: Sources, arch: str, tell: Tell
-    ) -> list[Write]:
+    def keep(self, changes: Sequence[Change], tell: Tell) -> list[Write]:
         """Entries that keep for later architectures what a change would take; refused or none."""
 
 

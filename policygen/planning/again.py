@@ -26,12 +26,11 @@ def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Pla
 
     def settle(cases: Sequence[Case]) -> Settled:
         ends = {one.point: "" for one in plan.bounded}
-        moved, _ = bounded(cases, ends, planner.places)
+        moved, _ = bounded(cases, ends, planner.dialect)
         held = {**planner.held, **{one.point: one.reason for one in plan.held}}
         outcome = planner.decided(moved, held)
         if later := [_change(one) for one in plan.reached if one.kept]:
-            sources, arch = planner.sources, planner.options.arch
-            pins = planner.dialect.keep(later, sources, arch, planner.oracle.tell)
+            pins = planner.dialect.keep(later, planner.oracle.tell)
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
         return Settled(outcome, planner.drafted(outcome.writes), plan.reached, held, ends)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from policygen.bindings.archs import archs
-from policygen.dialects.protocol import Places
+from policygen.dialects.protocol import Dialect
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.plan import Action
@@ -15,7 +15,7 @@ from policygen.planning.oracle import Oracle
 
 
 def find_places(
-    known: Sequence[Measurement], places: Places, oracle: Oracle, arch: str
+    known: Sequence[Measurement], dialect: Dialect, oracle: Oracle, arch: str
 ) -> tuple[list[Case], list[Action]]:
     """Each measurement with its place; the rest with the reason."""
     found, cases, actions = [], [], []
@@ -24,7 +24,7 @@ def find_places(
             actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
             continue
         try:
-            places.check(one.benchmark)
+            dialect.check(one.benchmark)
             found.append(one)
         except InputError as error:
             actions.append(one.rejected(error.in_line))
@@ -35,20 +35,20 @@ def find_places(
             continue
         shown = told[one.point]
         try:
-            cases.append(Case(places.find(one.benchmark, shown), one))
+            cases.append(Case(dialect.place(one.benchmark, shown), one))
         except InputError as error:
             actions.append(one.rejected(error.in_line, before=shown.values))
     return cases, actions
 
 
 def bounded(
-    cases: Sequence[Case], lost: Mapping[Point, str], places: Places
+    cases: Sequence[Case], lost: Mapping[Point, str], dialect: Dialect
 ) -> tuple[list[Case], set[Point]]:
     """The same with entries that later architectures do not get to, where there can be such."""
     found, moved = list(cases), set()
     for number, case in enumerate(cases):
         one = case.measurement
-        if one.point in lost and (spot := places.bounded(one.benchmark, case.spot)):
+        if one.point in lost and (spot := dialect.bounded(one.benchmark, case.spot)):
             found[number] = replace(case, spot=spot)
             moved.add(one.point)
     return found, moved

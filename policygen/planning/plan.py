@@ -8,7 +8,6 @@ from policygen.dialects.protocol import (
     Dialect,
     HeaderEdits,
     NotKeptError,
-    Places,
     Sources,
     Write,
 )
@@ -78,17 +77,8 @@ class Planner:
     @property
     def dialect(self) -> Dialect:
         """How the tree's tunings are spelled."""
-        return dialect_of(self.sources.cub)
-
-    @property
-    def below(self) -> str | None:
-        """The architecture that keeps what it has; none where later ones inherit."""
-        return next_arch(self.options.arch) if self.options.reach == "only" else None
-
-    @property
-    def places(self) -> Places:
-        """Where results go in this tree."""
-        return self.dialect.place(self.sources, self.options.arch, self.below)
+        below = next_arch(self.options.arch) if self.options.reach == "only" else None
+        return dialect_of(self.sources, self.options.arch, below)
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """The actions for all workloads, and the edits that they come to."""
@@ -104,7 +94,7 @@ class Planner:
         known, refused = measurements(
             scored, cub.version, options.arch, force=options.force, spaces=self.spaces
         )
-        cases, actions = find_places(known, self.places, self.oracle, options.arch)
+        cases, actions = find_places(known, self.dialect, self.oracle, options.arch)
         settled = settle(cases)
         outcome, draft = settled.outcome, settled.draft
         return Plan(
@@ -162,7 +152,7 @@ class Planner:
                     return Settled(*kept, dead, ends)
                 except NotKeptError as error:
                     lost = self._not_kept(outcome, error)
-                    cases, moved = bounded(cases, lost, self.places)
+                    cases, moved = bounded(cases, lost, self.dialect)
                     ends |= moved
                     lost = {point: lost[point] for point in lost if point not in moved}
             dead |= lost
@@ -196,9 +186,8 @@ class Planner:
         return Draft(edits, after)
 
     def _header(self, name: str, writes: Sequence[Write]) -> tuple[HeaderEdits, bytes]:
-        header, data = self.sources.headers[name], self.sources.data[name]
-        found = self.dialect.write(header, data, writes, self.options.arch, self.below)
-        return found, splice(name, data, found.edits)
+        found = self.dialect.write(name, writes)
+        return found, splice(name, self.sources.data[name], found.edits)
 
     def _culprits(
         self, name: str, writes: Sequence[Write], error: InputError
@@ -268,7 +257,7 @@ class Planner:
         later = _later(compared, arch)
         pins: list[Write] = []
         if later and self.options.reach == "only":
-            pins = self.dialect.keep(later, self.sources, arch, self.oracle.tell)
+            pins = self.dialect.keep(later, self.oracle.tell)
         if pins:
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
             draft = self._pinned(outcome, later)

@@ -9,7 +9,7 @@ from policygen.dialects.protocol import Sources
 from policygen.dialects.sites import site_of
 from policygen.dialects.specializations.dialect import Specializations
 from policygen.dialects.specializations.keys import EntryKey, general_key
-from policygen.dialects.specializations.place import Families
+from policygen.dialects.specializations.place import family_spot
 from policygen.errors import InputError, Problems
 from policygen.model.facts import Lead, Told
 from policygen.model.plan import Options, Plan
@@ -254,10 +254,10 @@ key_size::_8, accum_size::_8>
 def test_entries_that_fail_only_together_are_all_rejected(monkeypatch):
     real = Specializations.write
 
-    def touchy(self, header, data, writes, *rest):
+    def touchy(self, name, writes):
         if len(writes) > 1:
             raise InputError("two edits meet")
-        return real(self, header, data, writes, *rest)
+        return real(self, name, writes)
 
     monkeypatch.setattr(Specializations, "write", touchy)
     made = plan(sums(types=("I32", "F64")), {I32: OTHER, summed("F64"): OTHER})
@@ -408,7 +408,7 @@ def test_the_family_of_an_architecture_is_its_own_or_made_after_the_one_before()
     bench = benchmark("3.0.1", "reduce.by_key")
     sources, nothing = Sources(CUB, headers, {}), Told({}, None, {}, {})
     archs = ("sm90", "sm100", "sm120")
-    found = {arch: Families(sources, arch).spot(bench, nothing) for arch in archs}
+    found = {arch: family_spot(bench, nothing, sources, arch) for arch in archs}
     assert {arch: (to.family.name, to.name, to.is_new) for arch, to in found.items()} == {
         "sm90": ("sm90_tuning", "sm90_tuning", False),
         "sm100": ("sm100_tuning", "sm100_tuning", False),
@@ -423,7 +423,7 @@ def test_an_entry_of_another_family_takes_nothing():
         label = OTHER if one is oracle else KEYED_ONE
         made = planner(one, arch="sm100")
         known, _ = measurements([want(point, label)], "3.0.1", "sm100", force=False)
-        found += find_places(known, made.places, made.oracle, "sm100")[0]
+        found += find_places(known, made.dialect, made.oracle, "sm100")[0]
     one, two = (case.spot for case in found)
     assert (one.takes(one), one.takes(two)) == (True, False)
 

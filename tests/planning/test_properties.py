@@ -18,7 +18,7 @@ from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
 from policygen.dialects.protocol import Sources
 from policygen.dialects.scan import read_changed
-from policygen.dialects.specializations.place import Families
+from policygen.dialects.specializations.place import family_spot
 from policygen.model.facts import Lead, Told
 from policygen.model.labels import parse_label
 from policygen.model.plan import Options
@@ -287,7 +287,7 @@ def check_values(attempt, plan, now):
         point = action.benchmark, tuple(action.workload.items())
         told = attempt.oracle.told[plan.options.arch][point]
         sources = Sources(attempt.sources.cub, {now.name: now}, {})
-        to = Families(sources, plan.options.arch).spot(of[action.benchmark], told)
+        to = family_spot(of[action.benchmark], told, sources, plan.options.arch)
         parameters = parse_label(action.variant)
         members = member_values(to.binding, of[action.benchmark], parameters, told.sizes)
         entry = lead(families[action.target.family], told.leads[action.target.family].args)

@@ -165,10 +165,7 @@ class Returns:
     """The architecture before which a new block ends; none where later ones inherit."""
     headers_read: dict[str, Read] = field(default_factory=dict)
 
-    def check(self, benchmark: BenchmarkBinding) -> None:
-        """Nothing: what is selected tells whether there is a place."""
-
-    def find(self, benchmark: BenchmarkBinding, told: Told) -> Spot:
+    def place(self, benchmark: BenchmarkBinding, told: Told) -> Spot:
         """The return that decides, or a new one where that is not the architecture's own."""
         try:
             spot = self.decides(benchmark, told)

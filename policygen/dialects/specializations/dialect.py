@@ -3,48 +3,53 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.dialects.protocol import HeaderEdits, Sources, Tell, Write
+from policygen.dialects.protocol import HeaderEdits, Sources, Spot, Tell, Write
 from policygen.dialects.specializations.later import keep_later
 from policygen.dialects.specializations.marks import mark_header
-from policygen.dialects.specializations.place import Families
+from policygen.dialects.specializations.place import Specialization, family_spot
 from policygen.dialects.specializations.write import write_entries
-from policygen.model.facts import Change
+from policygen.model.bindings import BenchmarkBinding
+from policygen.model.facts import Change, Told
 from policygen.model.marks import Marked
 from policygen.model.tuning import Family, TuningHeader
 
 
 @dataclass(frozen=True, slots=True)
 class Specializations:
-    """Families of entries, one for each key."""
+    """Families of entries, one for each key, which the policies of an architecture read."""
 
-    def read(self, header: TuningHeader) -> tuple[Family, ...]:
+    sources: Sources
+    arch: str
+    below: str | None = None
+
+    @staticmethod
+    def read(header: TuningHeader) -> tuple[Family, ...]:
         """Those of struct templates."""
         return header.families
 
-    def mark(
-        self, header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]
-    ) -> Marked:
+    @staticmethod
+    def mark(header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]) -> Marked:
         """Marks in those members of families that show in a policy."""
         return mark_header(header, data, members)
 
-    def place(self, sources: Sources, arch: str, below: str | None) -> Families:
-        """In the families of an architecture; later ones keep what they have by their own."""
-        del below
-        return Families(sources, arch)
+    def check(self, benchmark: BenchmarkBinding) -> None:
+        """Refuses a benchmark without a family for the architecture or an earlier one."""
+        family_spot(benchmark, Told({}, None, {}, {}), self.sources, self.arch)
 
-    def write(
-        self,
-        header: TuningHeader,
-        data: bytes,
-        writes: Sequence[Write],
-        arch: str,
-        below: str | None,
-    ) -> HeaderEdits:
+    def place(self, benchmark: BenchmarkBinding, told: Told) -> Specialization:
+        """The entry of a workload, or where one goes; refused where it can have no key."""
+        spot = family_spot(benchmark, told, self.sources, self.arch)
+        _ = spot.place
+        return spot
+
+    def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> None:
+        """None: what keeps later architectures is an entry of theirs."""
+
+    def write(self, name: str, writes: Sequence[Write]) -> HeaderEdits:
         """Entries, and a new family with its policy; one for `below` keeps what that had."""
-        return write_entries(header, data, writes, arch, below)
+        header, data = self.sources.headers[name], self.sources.data[name]
+        return write_entries(header, data, writes, self.arch, self.below)
 
-    def keep(
-        self, changes: Sequence[Change], sources: Sources, arch: str, tell: Tell
-    ) -> list[Write]:
+    def keep(self, changes: Sequence[Change], tell: Tell) -> list[Write]:
         """Entries of later families with the values of before."""
-        return keep_later(changes, sources, arch, tell)
+        return keep_later(changes, self.sources, self.arch, tell)

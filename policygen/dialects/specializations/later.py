@@ -6,7 +6,7 @@ from policygen.bindings.expected import kept_members
 from policygen.bindings.recorded import benchmark_of
 from policygen.dialects.protocol import NotKeptError, Sources, Tell, Write
 from policygen.dialects.specializations.keys import too_general
-from policygen.dialects.specializations.place import Families, Specialization
+from policygen.dialects.specializations.place import Specialization, family_spot
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.entry_text import Content
@@ -20,11 +20,10 @@ def keep_later(changes: Sequence[Change], sources: Sources, arch: str, tell: Tel
     for other in sorted(later, key=arch_number):
         found = [change for change in changes if change.arch == other]
         told = tell([change.point for change in found], other)
-        families = Families(sources, other)
         groups: dict[object, list[tuple[Change, Specialization]]] = {}
         for change in found:
             benchmark = benchmark_of(change.benchmark, sources.cub.version)
-            spot = families.spot(benchmark, told[change.point])
+            spot = family_spot(benchmark, told[change.point], sources, other)
             if spot.is_new or arch_number(spot.family.arch) <= arch_number(arch):
                 reason = (
                     f"{change.name} on {other} would change, and no family of {other} can keep it"

@@ -139,49 +139,27 @@ class Specialization(FamilySpot):
         return "would be unreachable"
 
 
-@dataclass(frozen=True, slots=True)
-class Families:
-    """Finds the families that an architecture's policies read, or are to read."""
-
-    sources: Sources
-    arch: str
-
-    def check(self, benchmark: BenchmarkBinding) -> None:
-        """Refuses a benchmark without a family for the architecture or an earlier one."""
-        self.spot(benchmark, Told({}, None, {}, {}))
-
-    def find(self, benchmark: BenchmarkBinding, told: Told) -> Specialization:
-        """The entry of a workload, or where one goes; refused where it can have no key."""
-        spot = self.spot(benchmark, told)
-        _ = spot.place
-        return spot
-
-    def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> Spot | None:
-        """None: what keeps later architectures is an entry of theirs."""
-        del benchmark, spot
-        return None
-
-    def spot(self, benchmark: BenchmarkBinding, told: Told) -> Specialization:
-        """In the architecture's family, or in one that is made after that of an earlier one."""
-        algorithm, site = site_of(benchmark, self.sources.cub.version, "specializations")
-        header = self.sources.headers.get(site.header)
-        if header is None:
-            raise InputError(f"the tree has no {site.header}")
-        known = algorithm.families_at(site, [header])
-        number = arch_number(self.arch)
-        earlier = [pair for pair in known if arch_number(pair[1].arch) <= number]
-        if not earlier:
-            raise InputError(
-                f"{site.header} has no family of tunings for {self.arch} or an earlier architecture"
-            )
-        binding, family = max(earlier, key=_by_arch)
-        said = {name for rule in binding.members.values() for name in rule.parameters}
-        newest, _ = max(known, key=_by_arch)
-        later = {
-            m: r for m, r in newest.members.items() if r.parameters and not r.parameters & said
-        }
-        name = f"{self.arch}{family.name.removeprefix(family.arch)}"
-        return Specialization(told, site, binding, family, name, later)
+def family_spot(
+    benchmark: BenchmarkBinding, told: Told, sources: Sources, arch: str
+) -> Specialization:
+    """In the architecture's family, or in one that is made after that of an earlier one."""
+    algorithm, site = site_of(benchmark, sources.cub.version, "specializations")
+    header = sources.headers.get(site.header)
+    if header is None:
+        raise InputError(f"the tree has no {site.header}")
+    known = algorithm.families_at(site, [header])
+    number = arch_number(arch)
+    earlier = [pair for pair in known if arch_number(pair[1].arch) <= number]
+    if not earlier:
+        raise InputError(
+            f"{site.header} has no family of tunings for {arch} or an earlier architecture"
+        )
+    binding, family = max(earlier, key=_by_arch)
+    said = {name for rule in binding.members.values() for name in rule.parameters}
+    newest, _ = max(known, key=_by_arch)
+    later = {m: r for m, r in newest.members.items() if r.parameters and not r.parameters & said}
+    name = f"{arch}{family.name.removeprefix(family.arch)}"
+    return Specialization(told, site, binding, family, name, later)
 
 
 def _by_arch(pair: tuple[FamilyBinding, Family]) -> int:
