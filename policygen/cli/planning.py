@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from policygen.model.plan import Action, Options, Plan
     from policygen.model.results import DbTop, Rules, ScoredWorkload
     from policygen.model.tuning import TuningHeader
-    from policygen.planning.cases import Case
+    from policygen.planning.cases import PlacedResult
     from policygen.proof.oracle import Compiler
     from policygen.results.together import Together
 
@@ -168,7 +168,7 @@ def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
 def work_again(plan: "Plan", cub: "Cub", *, quiet: bool) -> Work:
     """A plan that was kept: its edits are made again, and must be those that it has."""
     from policygen.cli.legacy import families_again
-    from policygen.dialects.protocol import Sources
+    from policygen.dialects.protocol import TuningTree
     from policygen.planning.again import again, check_decisions, check_same
     from policygen.planning.files import check_tree
     from policygen.planning.legacy import part
@@ -180,7 +180,7 @@ def work_again(plan: "Plan", cub: "Cub", *, quiet: bool) -> Work:
     found, data, compiler = open_tree(cub, names, quiet=quiet)
     check_tree(plan, data)
     planner = Planner(
-        Sources(found.cub, compiler.headers, data),
+        TuningTree(found.cub, compiler.headers, data),
         plan.options,
         compiler,
         remembered(plan.joint),
@@ -203,7 +203,7 @@ def plan_for(
     """A plan for one architecture."""
     from policygen.cli.legacy import with_families
     from policygen.cli.opening import open_cub
-    from policygen.dialects.protocol import Sources
+    from policygen.dialects.protocol import TuningTree
     from policygen.planning.bases import base_remarks
     from policygen.planning.plan import Planner
 
@@ -211,7 +211,7 @@ def plan_for(
     names = _headers(results.top.workloads, cub.version)
     found, data, compiler = open_tree(cub, names, quiet=quiet)
     planner = Planner(
-        Sources(found.cub, compiler.headers, data),
+        TuningTree(found.cub, compiler.headers, data),
         options,
         compiler,
         _together(results.files, options.rules),
@@ -297,7 +297,7 @@ def chooser(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[ScoredWorklo
     return lambda wanted: choose_together(files.databases, wanted, rules, files.declared)
 
 
-def _together(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[Case]], Together]":
+def _together(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[PlacedResult]], Together]":
     choose = chooser(files, rules)
     return lambda cases: choose([case.measurement.scored for case in cases])
 

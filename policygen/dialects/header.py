@@ -6,10 +6,10 @@ from policygen.model.tuning import TuningHeader
 from policygen.source.brackets import check_brackets
 from policygen.source.clang import Neighbours
 from policygen.source.comments import Comments, format_off_regions
+from policygen.source.file import SourceFile
 from policygen.source.guards import Guards
 from policygen.source.hidden import check_hidden
 from policygen.source.limits import check_limits
-from policygen.source.source import Source
 from policygen.source.text import Text
 
 
@@ -26,7 +26,7 @@ def read_header(
     tunings, returns = holds_tunings(data), holds_selectors(data)
     if tunings or returns:
         check_hidden(text, neighbours.reachable(text.uncommented))
-    source = Source(text, guards, Comments(text), format_off_regions(text))
+    source = SourceFile(text, guards, Comments(text), format_off_regions(text))
     selectors = read_selectors(source, name) if returns else ()
     families, chains = read_families(source, name, neighbours) if tunings else ((), ())
     return TuningHeader(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from policygen.dialects.protocol import Dialect, Sources
+from policygen.dialects.protocol import Dialect, TuningTree
 from policygen.dialects.selectors.dialect import Selectors
 from policygen.dialects.specializations.dialect import Specializations
 from policygen.model.cub import Dialect as Name
@@ -13,6 +13,6 @@ DIALECTS: Mapping[Name, type[Selectors] | type[Specializations]] = {
 }
 
 
-def dialect_of(sources: Sources, arch: str, below: str | None) -> Dialect:
+def dialect_of(sources: TuningTree, arch: str, below: str | None) -> Dialect:
     """How the tunings of a tree are spelled; `below` is the architecture that keeps what it has."""
     return DIALECTS[sources.cub.dialect](sources, arch, below)

@@ -23,7 +23,7 @@ TypeName = int | str
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class TuningTree:
     """A tree: what its headers hold, and their bytes."""
 
     cub: Cub
@@ -122,7 +122,7 @@ class Spot(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class EntryWrite:
     """One entry to write, and the workloads that it is for."""
 
     spots: tuple[Spot, ...]
@@ -165,10 +165,10 @@ class Dialect(Protocol):
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> Spot | None:
         """The same where later architectures do not get to it; none where there is no such."""
 
-    def write(self, name: str, writes: Sequence[Write]) -> HeaderEdits:
+    def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
         """Entries as edits of a header; those for one place are one edit."""
 
-    def keep(self, changes: Sequence[Change], tell: Tell) -> list[Write]:
+    def keep(self, changes: Sequence[Change], tell: Tell) -> list[EntryWrite]:
         """Entries that keep for later architectures what a change would take; refused or none."""
 
 

@@ -23,7 +23,7 @@ _OPENING = re.compile(r"(?i)(?:todo|same as)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class CommentLines:
     """Lines of a comment that belong together, with their line endings."""
 
     span: Span
@@ -43,12 +43,12 @@ class Surroundings:
         self._guards = Guards(text)
         self._comments = Comments(text)
 
-    def remarks(self, entry: Entry) -> list[Remark]:
+    def remarks(self, entry: Entry) -> list[CommentLines]:
         """What stands above an entry and is said of it alone, in `//` lines."""
         if entry.comment_span is None:
             return []
         data = self._text.data
-        found: list[Remark] = []
+        found: list[CommentLines] = []
         joining = False
         for comment in self._own(self._comments.above(entry.span.start, entry.comment_span.start)):
             if not data.startswith(b"//", comment.start):
@@ -59,9 +59,9 @@ class Surroundings:
             labelled = bool(read_notes(lines, lives=True).labels)
             if joining and not labelled and not _OPENING.match(text):
                 last = found.pop()
-                found.append(Remark(Span(last.span.start, span.end), f"{last.text} {text}"))
+                found.append(CommentLines(Span(last.span.start, span.end), f"{last.text} {text}"))
             else:
-                found.append(Remark(span, text))
+                found.append(CommentLines(span, text))
             joining = not labelled
         return found
 

@@ -12,7 +12,7 @@ from policygen.model.labels import parse_label
 from policygen.model.plan import Action, Plan, Reached
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import in_words
-from policygen.planning.cases import Case
+from policygen.planning.cases import PlacedResult
 from policygen.planning.places import bounded
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
@@ -24,7 +24,7 @@ _HOW = {"reason", "databases"}
 def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
     """What the decisions of a plan come to in a tree; the compiler is asked what is there."""
 
-    def settle(cases: Sequence[Case]) -> Settled:
+    def settle(cases: Sequence[PlacedResult]) -> Settled:
         ends = {one.point: "" for one in plan.bounded}
         moved, _ = bounded(cases, ends, planner.dialect)
         held = {**planner.held, **{one.point: one.reason for one in plan.held}}

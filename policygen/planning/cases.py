@@ -11,7 +11,7 @@ from policygen.planning.measured import Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PlacedResult:
     """One measured workload and where its result would be written."""
 
     spot: Spot
@@ -22,7 +22,7 @@ class Case:
         """What the rules say of its variants."""
         return self.measurement.choice
 
-    def naming(self, name: TypeName) -> "Case":
+    def naming(self, name: TypeName) -> "PlacedResult":
         """With an entry for one of its types alone."""
         return replace(self, spot=self.spot.naming(name))
 
@@ -51,9 +51,9 @@ class Case:
         return all(now.get(name) == value for name, value in self.expected(members, label).items())
 
 
-def by_entry(cases: Sequence[Case]) -> list[list[Case]]:
+def by_entry(cases: Sequence[PlacedResult]) -> list[list[PlacedResult]]:
     """Workloads that one entry decides, in the order of their first."""
-    groups: dict[object, list[Case]] = {}
+    groups: dict[object, list[PlacedResult]] = {}
     for case in cases:
         groups.setdefault(case.spot.place, []).append(case)
     return list(groups.values())

@@ -5,41 +5,41 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.bindings.keys import type_name
-from policygen.dialects.protocol import TypeName, Write
+from policygen.dialects.protocol import EntryWrite, TypeName
 from policygen.dialects.type_names import can_name
 from policygen.errors import InputError
 from policygen.model.entry_text import Content
 from policygen.model.plan import Action, Options, PlanDecision
 from policygen.model.results import ScoredVariant
-from policygen.planning.cases import Case
+from policygen.planning.cases import PlacedResult
 from policygen.planning.label import label
 from policygen.planning.measured import action, numbers
 from policygen.results.together import Together
 
-ChooseTogether = Callable[[Sequence[Case]], Together]
+ChooseTogether = Callable[[Sequence[PlacedResult]], Together]
 # "int32", "uint8": what a selector calls them
 _INTEGER = re.compile(r"u?int\d+")
 INTEGERS = ("int", "long", "short", "signed char")
 
 
 @dataclass(slots=True)
-class Outcome:
+class Decided:
     """What becomes of some cases."""
 
     actions: list[Action] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)
+    writes: list[EntryWrite] = field(default_factory=list)
 
-    def add(self, other: "Outcome") -> None:
+    def add(self, other: "Decided") -> None:
         """What becomes of other cases, too."""
         self.actions += other.actions
         self.writes += other.writes
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Group:
     """Workloads that get the same: one variant, or what they have."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[PlacedResult, ...]
     variants: tuple[ScoredVariant, ...] = ()
     """In the order of the cases; none where no variant is better than base."""
     members: Mapping[str, str] | None = None
@@ -47,7 +47,7 @@ class Part:
     reasons: tuple[str, ...] = ()
 
 
-def decide(cases: Sequence[Case], options: Options, together: ChooseTogether) -> Outcome:
+def decide(cases: Sequence[PlacedResult], options: Options, together: ChooseTogether) -> Decided:
     """The actions for all cases of one entry, and what to write for them."""
     try:
         return _decided(cases, options, together)
@@ -55,9 +55,9 @@ def decide(cases: Sequence[Case], options: Options, together: ChooseTogether) ->
         return _conflict(cases, error.in_line)
 
 
-def _decided(cases: Sequence[Case], options: Options, together: ChooseTogether) -> Outcome:
+def _decided(cases: Sequence[PlacedResult], options: Options, together: ChooseTogether) -> Decided:
     one = _part(cases, together if options.collisions == "best-worst" else _not_asked)
-    if isinstance(one, Part):
+    if isinstance(one, Group):
         return _written(one, options)
     reason: str = one
     if options.collisions == "split" or options.narrow:
@@ -65,20 +65,20 @@ def _decided(cases: Sequence[Case], options: Options, together: ChooseTogether) 
         if not isinstance(separate, str):
             return _by_type(*separate, options)
         last = one if options.collisions == "best-worst" else _part(cases, together)
-        if isinstance(last, Part):
+        if isinstance(last, Group):
             return _written(last, options)
         reason = f"{separate}, and {last}"
     return _conflict(cases, reason)
 
 
-def _not_asked(cases: Sequence[Case]) -> Together:
+def _not_asked(cases: Sequence[PlacedResult]) -> Together:
     return Together((), f"{len(cases)} workloads want different variants")
 
 
-def _part(cases: Sequence[Case], together: ChooseTogether) -> Part | str:
+def _part(cases: Sequence[PlacedResult], together: ChooseTogether) -> Group | str:
     """What suits all of them, or why nothing does."""
     if not any(case.choice.decision == "use" for case in cases):
-        return Part(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
+        return Group(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
     chosen = tuple(variant for case in cases if (variant := case.measurement.chosen))
     reasons = tuple(case.choice.reason for case in cases)
     if len(chosen) < len(cases) or len({variant.variant for variant in chosen}) > 1:
@@ -97,17 +97,17 @@ def _part(cases: Sequence[Case], together: ChooseTogether) -> Part | str:
             return f"{where}{variant.variant}: {error.in_line}"
     if any(other != members[0] for other in members):
         return "one variant means different values for each of them"
-    return Part(tuple(cases), chosen, members[0], reasons)
+    return Group(tuple(cases), chosen, members[0], reasons)
 
 
-def _written(part: Part, options: Options, *, pinned: bool = False) -> Outcome:
+def _written(part: Group, options: Options, *, pinned: bool = False) -> Decided:
     """A part in its entry, or in one that names its type; `pinned` where that must be written."""
     if part.members is None:
         return _kept(part, pinned=pinned)
     cases, members, spot = part.cases, dict(part.members), part.cases[0].spot
     same = all(c.has(members, v.variant) for c, v in zip(cases, part.variants, strict=True))
     if same and not pinned:
-        return Outcome(_actions(part, "keep", ["the values are these already"] * len(cases)))
+        return Decided(_actions(part, "keep", ["the values are these already"] * len(cases)))
     if reason := spot.too_broad:
         return _conflict(cases, reason)
     worst = min(range(len(cases)), key=lambda i: part.variants[i].score)
@@ -115,41 +115,43 @@ def _written(part: Part, options: Options, *, pinned: bool = False) -> Outcome:
     write = _write(part, content, part.variants[worst].variant)
     if same:
         keeps = f"the values are these already; an entry for {spot.named} keeps them"
-        return Outcome(_actions(part, "keep", [keeps] * len(cases), own=True), [write])
+        return Decided(_actions(part, "keep", [keeps] * len(cases), own=True), [write])
     decision: PlanDecision = "update" if spot.entry else "add"
-    return Outcome(_actions(part, decision, part.reasons, own=True), [write])
+    return Decided(_actions(part, decision, part.reasons, own=True), [write])
 
 
-def _write(part: Part, content: Content, reason: str) -> Write:
+def _write(part: Group, content: Content, reason: str) -> EntryWrite:
     points = frozenset(case.measurement.point for case in part.cases)
-    return Write(tuple(case.spot for case in part.cases), content, reason, points)
+    return EntryWrite(tuple(case.spot for case in part.cases), content, reason, points)
 
 
-def _kept(part: Part, *, pinned: bool) -> Outcome:
+def _kept(part: Group, *, pinned: bool) -> Decided:
     """No variant is better than base: nothing to write where no broader entry takes them."""
     if not pinned:
-        return Outcome(_actions(part, "fallback", part.reasons))
+        return Decided(_actions(part, "fallback", part.reasons))
     first = part.cases[0]
     keeps = f"an entry for {first.spot.named} keeps what it had"
     write = _write(part, first.spot.kept(first.measurement.name), keeps)
     reasons = [f"{reason}; {keeps}" for reason in part.reasons]
-    return Outcome(_actions(part, "fallback", reasons, own=True), [write])
+    return Decided(_actions(part, "fallback", reasons, own=True), [write])
 
 
-def _separate(cases: Sequence[Case], together: ChooseTogether) -> tuple[list[Part], TypeName] | str:
+def _separate(
+    cases: Sequence[PlacedResult], together: ChooseTogether
+) -> tuple[list[Group], TypeName] | str:
     """Parts by one of the types, so that each has one variant, or why there are none.
 
     The first part can stay general.
     """
     reason = "they cannot be told apart by a type"
     for place in cases[0].spot.types:
-        by_type: dict[str, list[Case]] = {}
+        by_type: dict[str, list[PlacedResult]] = {}
         for case in cases:
             by_type.setdefault(case.spot.types[place], []).append(case)
         names = sorted(by_type, key=_rank)
         if len(names) < 2 or not all(can_name(name) for name in names[1:]):
             continue
-        found: list[Part] = []
+        found: list[Group] = []
         for name in names:
             part = _part(by_type[name], together)
             if isinstance(part, str):
@@ -161,14 +163,14 @@ def _separate(cases: Sequence[Case], together: ChooseTogether) -> tuple[list[Par
     return reason
 
 
-def _by_type(parts: Sequence[Part], place: TypeName, options: Options) -> Outcome:
+def _by_type(parts: Sequence[Group], place: TypeName, options: Options) -> Decided:
     """An entry for each type; that of the first one stays general, for all that want the same."""
     general = parts[0]
     alike = [part for part in parts if part.members == general.members]
     if general.cases[0].spot.ahead and any(part.members is None for part in parts):
         # It takes all that it does not name: what shall keep its own is left to that.
         alike = [part for part in parts if part.members is None]
-    outcome = Outcome()
+    outcome = Decided()
     outcome.add(_written(_joined(alike), options))
     written = bool(outcome.writes)
     for part in parts:
@@ -179,8 +181,8 @@ def _by_type(parts: Sequence[Part], place: TypeName, options: Options) -> Outcom
     return outcome
 
 
-def _joined(parts: Sequence[Part]) -> Part:
-    return Part(
+def _joined(parts: Sequence[Group]) -> Group:
+    return Group(
         tuple(case for part in parts for case in part.cases),
         tuple(variant for part in parts for variant in part.variants),
         parts[0].members,
@@ -198,11 +200,11 @@ def _rank(arg: str) -> tuple[int, int]:
     return (2 if can_name(arg) else 0), 0
 
 
-def _conflict(cases: Sequence[Case], reason: str) -> Outcome:
+def _conflict(cases: Sequence[PlacedResult], reason: str) -> Decided:
     """Nothing is written; where there are several, the reason names who wants what."""
     wanted = ", ".join(f"{_short(case, cases)} {case.choice.variant or 'base'}" for case in cases)
     text = reason if len(cases) == 1 or cases[0].spot.alone else f"{reason}: {wanted}"
-    return Outcome(
+    return Decided(
         [
             case.rejected(text)
             if case.choice.decision == "use"
@@ -212,7 +214,7 @@ def _conflict(cases: Sequence[Case], reason: str) -> Outcome:
     )
 
 
-def _short(case: Case, among: Sequence[Case]) -> str:
+def _short(case: PlacedResult, among: Sequence[PlacedResult]) -> str:
     """A workload in words, without the benchmark where all are of one."""
     name = case.measurement.name
     alone = len({one.measurement.benchmark.name for one in among}) == 1
@@ -220,7 +222,7 @@ def _short(case: Case, among: Sequence[Case]) -> str:
 
 
 def _actions(
-    part: Part, decision: PlanDecision, reasons: Sequence[str], *, own: bool = False
+    part: Group, decision: PlanDecision, reasons: Sequence[str], *, own: bool = False
 ) -> list[Action]:
     """What becomes of each; `own` where it gets an entry for its type alone."""
     variants = part.variants or (None,) * len(part.cases)
@@ -231,7 +233,7 @@ def _actions(
 
 
 def _action(
-    case: Case,
+    case: PlacedResult,
     decision: PlanDecision,
     reason: str,
     variant: ScoredVariant | None = None,

@@ -11,14 +11,14 @@ from policygen.dialects.user.arguments import arguments
 from policygen.dialects.user.overlay import as_policy
 from policygen.dialects.user.place import UserReturn
 from policygen.dialects.user.public import PublicSelector, selector_for, selectors_named
-from policygen.dialects.user.tuned import Part, TunedSelector
+from policygen.dialects.user.tuned import TunedReturn, TunedSelector
 from policygen.errors import InputError
 from policygen.model.emit import EmitAction
 from policygen.model.facts import Told
 from policygen.model.plan import Action, Options
 from policygen.model.policies import Policies, Question
 from policygen.model.results import ScoredWorkload
-from policygen.planning.cases import Case, by_entry
+from policygen.planning.cases import PlacedResult, by_entry
 from policygen.planning.decide import decide
 from policygen.planning.measured import Measurement, Spaces, measurements
 from policygen.results.together import Together
@@ -80,7 +80,7 @@ class Emitter:
             for (point, arch), whole in policies.items()
             if arch == self.arch
         }
-        cases: list[Case] = []
+        cases: list[PlacedResult] = []
         options = Options(arch=self.arch)
         for one, measurement in given:
             told_by = known[measurement.point]
@@ -90,7 +90,7 @@ class Emitter:
                 continue
             base = policies[measurement.point, self.arch]
             now = Told(as_policy(fields, base.fields), None, {}, base.sizes)
-            cases.append(Case(UserReturn(now, one, fields, base, told_by), measurement))
+            cases.append(PlacedResult(UserReturn(now, one, fields, base, told_by), measurement))
         parts = tuple(part_of(group, self.together, options) for group in by_entry(cases))
         return TunedSelector(serves, fields, parts, policies, known)
 
@@ -112,10 +112,10 @@ def _sized(one: PublicSelector) -> Iterator[str]:
     return (unit.of for unit in units_of(one.benchmark.name) if unit.of in known)
 
 
-def part_of(cases: Sequence[Case], choose: ChooseForAll, options: Options) -> Part:
+def part_of(cases: Sequence[PlacedResult], choose: ChooseForAll, options: Options) -> TunedReturn:
     """What all workloads with the same template arguments get."""
 
-    def together(wanted: Sequence[Case]) -> Together:
+    def together(wanted: Sequence[PlacedResult]) -> Together:
         found = choose([case.measurement.scored for case in wanted])
         names = ", ".join(f"{c.measurement.name} {c.choice.variant or 'base'}" for c in wanted)
         reason = f"these have the same template arguments, and {found.reason}: {names}"
@@ -124,7 +124,7 @@ def part_of(cases: Sequence[Case], choose: ChooseForAll, options: Options) -> Pa
     outcome = decide(cases, options, together)
     spots = tuple(case.spot for case in cases if isinstance(case.spot, UserReturn))
     values = outcome.writes[0].content.values if outcome.writes else None
-    return Part(spots, tuple(_emitted(action) for action in outcome.actions), values)
+    return TunedReturn(spots, tuple(_emitted(action) for action in outcome.actions), values)
 
 
 def _emitted(action: Action) -> EmitAction:

@@ -3,11 +3,11 @@
 from policygen.dialects.provenance import labelled
 from policygen.model.plan import Options
 from policygen.model.results import ScoredVariant
-from policygen.planning.cases import Case
+from policygen.planning.cases import PlacedResult
 from policygen.planning.measured import gpu_name, numbers
 
 
-def label(variant: ScoredVariant, case: Case, options: Options) -> str:
+def label(variant: ScoredVariant, case: PlacedResult, options: Options) -> str:
     """The variant with its scores, and what was measured where that is asked for."""
     text = labelled(variant.variant, numbers(variant))
     if options.provenance == "scores":

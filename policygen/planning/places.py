@@ -9,14 +9,14 @@ from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.plan import Action
 from policygen.model.workload import Point
-from policygen.planning.cases import Case
+from policygen.planning.cases import PlacedResult
 from policygen.planning.measured import Measurement
 from policygen.planning.oracle import Oracle
 
 
 def find_places(
     known: Sequence[Measurement], dialect: Dialect, oracle: Oracle, arch: str
-) -> tuple[list[Case], list[Action]]:
+) -> tuple[list[PlacedResult], list[Action]]:
     """Each measurement with its place; the rest with the reason."""
     found, cases, actions = [], [], []
     for one in known:
@@ -35,15 +35,15 @@ def find_places(
             continue
         shown = told[one.point]
         try:
-            cases.append(Case(dialect.place(one.benchmark, shown), one))
+            cases.append(PlacedResult(dialect.place(one.benchmark, shown), one))
         except InputError as error:
             actions.append(one.rejected(error.in_line, before=shown.values))
     return cases, actions
 
 
 def bounded(
-    cases: Sequence[Case], lost: Mapping[Point, str], dialect: Dialect
-) -> tuple[list[Case], set[Point]]:
+    cases: Sequence[PlacedResult], lost: Mapping[Point, str], dialect: Dialect
+) -> tuple[list[PlacedResult], set[Point]]:
     """The same with entries that later architectures do not get to, where there can be such."""
     found, moved = list(cases), set()
     for number, case in enumerate(cases):

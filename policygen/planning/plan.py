@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from policygen.dialects.known import dialect_of
 from policygen.dialects.protocol import (
     Dialect,
+    EntryWrite,
     HeaderEdits,
     NotKeptError,
-    Sources,
-    Write,
+    TuningTree,
 )
 from policygen.errors import EffectError, InputError
 from policygen.model.arch import arch_number
@@ -27,8 +27,8 @@ from policygen.model.plan import (
 )
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import Point
-from policygen.planning.cases import Case, by_entry
-from policygen.planning.decide import ChooseTogether, Outcome, decide
+from policygen.planning.cases import PlacedResult, by_entry
+from policygen.planning.decide import ChooseTogether, Decided, decide
 from policygen.planning.files import planned_file
 from policygen.planning.judge import differs
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
@@ -52,7 +52,7 @@ class Draft:
 class Settled:
     """What becomes of all cases, and what had to be known for that besides the results."""
 
-    outcome: Outcome
+    outcome: Decided
     draft: Draft
     reached: Sequence[Reached] = ()
     held: Mapping[Point, str] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Settled:
 class Planner:
     """What a plan is made from."""
 
-    sources: Sources
+    sources: TuningTree
     options: Options
     oracle: Oracle
     together: ChooseTogether
@@ -87,7 +87,7 @@ class Planner:
         return made.model_copy(update={"remarks": tuple(remarks), "joint": memory.joint})
 
     def settled(
-        self, scored: Sequence[ScoredWorkload], settle: Callable[[Sequence[Case]], Settled]
+        self, scored: Sequence[ScoredWorkload], settle: Callable[[Sequence[PlacedResult]], Settled]
     ) -> Plan:
         """The same, by a way to settle what becomes of the cases."""
         cub, options = self.sources.cub, self.options
@@ -122,7 +122,7 @@ class Planner:
             ),
         )
 
-    def _effective(self, cases: Sequence[Case]) -> Settled:
+    def _effective(self, cases: Sequence[PlacedResult]) -> Settled:
         """Decides again without what turns out to have no effect, until all has."""
         dead: dict[Point, str] = dict(self.held)
         ends: set[Point] = set()
@@ -157,9 +157,9 @@ class Planner:
                     lost = {point: lost[point] for point in lost if point not in moved}
             dead |= lost
 
-    def decided(self, cases: Sequence[Case], dead: Mapping[Point, str]) -> Outcome:
+    def decided(self, cases: Sequence[PlacedResult], dead: Mapping[Point, str]) -> Decided:
         """What becomes of cases; of some it is known that they stay."""
-        outcome = Outcome()
+        outcome = Decided()
         live = []
         for case in cases:
             if reason := dead.get(case.measurement.point):
@@ -170,10 +170,10 @@ class Planner:
             outcome.add(decide(group, self.options, self.together))
         return outcome
 
-    def drafted(self, writes: Sequence[Write]) -> Draft:
+    def drafted(self, writes: Sequence[EntryWrite]) -> Draft:
         """The headers with some entries written."""
         edits, after = {}, {}
-        by_header: dict[str, list[Write]] = {}
+        by_header: dict[str, list[EntryWrite]] = {}
         for write in writes:
             by_header.setdefault(write.header, []).append(write)
         for name, group in by_header.items():
@@ -185,13 +185,13 @@ class Planner:
                 edits[name], after[name] = found, data
         return Draft(edits, after)
 
-    def _header(self, name: str, writes: Sequence[Write]) -> tuple[HeaderEdits, bytes]:
+    def _header(self, name: str, writes: Sequence[EntryWrite]) -> tuple[HeaderEdits, bytes]:
         found = self.dialect.write(name, writes)
         return found, splice(name, self.sources.data[name], found.edits)
 
     def _culprits(
-        self, name: str, writes: Sequence[Write], error: InputError
-    ) -> list[tuple[Write, InputError]]:
+        self, name: str, writes: Sequence[EntryWrite], error: InputError
+    ) -> list[tuple[EntryWrite, InputError]]:
         """The writes that fail alone; all where it is none of them that does."""
         found = []
         for write in writes:
@@ -205,7 +205,7 @@ class Planner:
         return self.oracle.compare(draft.after) if draft.after else Compared((), 0, ())
 
     def _lost(
-        self, cases: Sequence[Case], outcome: Outcome, draft: Draft, compared: Compared
+        self, cases: Sequence[PlacedResult], outcome: Decided, draft: Draft, compared: Compared
     ) -> dict[Point, str]:
         """Workloads that do not get what was written for them, and why."""
         arch = self.options.arch
@@ -230,7 +230,7 @@ class Planner:
         return lost
 
     def _harmed(
-        self, cases: Sequence[Case], outcome: Outcome, compared: Compared
+        self, cases: Sequence[PlacedResult], outcome: Decided, compared: Compared
     ) -> dict[Point, str]:
         """Workloads whose entry would take others that are to stay as they are."""
         written = {action.point for action in outcome.actions if action.written}
@@ -248,14 +248,14 @@ class Planner:
         return harmed
 
     def _kept(
-        self, outcome: Outcome, draft: Draft, compared: Compared
-    ) -> tuple[Outcome, Draft, list[Reached]]:
+        self, outcome: Decided, draft: Draft, compared: Compared
+    ) -> tuple[Decided, Draft, list[Reached]]:
         """What the change reaches besides, and entries that keep it for later architectures."""
         arch = self.options.arch
         written = {action.point for action in outcome.actions if action.written}
         shared = [c for c in compared.changes if c.arch == arch and c.point not in written]
         later = _later(compared, arch)
-        pins: list[Write] = []
+        pins: list[EntryWrite] = []
         if later and self.options.reach == "only":
             pins = self.dialect.keep(later, self.oracle.tell)
         if pins:
@@ -264,7 +264,7 @@ class Planner:
         reached = [_reached(c, kept=False) for c in shared]
         return outcome, draft, reached + [_reached(c, kept=bool(pins)) for c in later]
 
-    def _pinned(self, outcome: Outcome, later: Sequence[Change]) -> Draft:
+    def _pinned(self, outcome: Decided, later: Sequence[Change]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""
         try:
             draft = self.drafted(outcome.writes)
@@ -274,7 +274,7 @@ class Planner:
             raise NotKeptError([(change, _in_spite(change)) for change in left])
         return draft
 
-    def _not_kept(self, outcome: Outcome, error: NotKeptError) -> dict[Point, str]:
+    def _not_kept(self, outcome: Decided, error: NotKeptError) -> dict[Point, str]:
         """What is not written, so that later architectures keep what they had.
 
         The same workload on the tuned architecture is the cause, else all of its header.
@@ -300,14 +300,14 @@ class Planner:
 class NotWritableError(Exception):
     """Entries that their header has no place for."""
 
-    def __init__(self, writes: Sequence[tuple[Write, InputError]]) -> None:
+    def __init__(self, writes: Sequence[tuple[EntryWrite, InputError]]) -> None:
         super().__init__(writes[0][1].message)
         self.reasons = {
             point: error.in_line for write, error in writes for point in _points([write])
         }
 
 
-def _points(writes: Sequence[Write]) -> set[Point]:
+def _points(writes: Sequence[EntryWrite]) -> set[Point]:
     """The measured workloads that entries are written for."""
     return {point for write in writes for point in write.points}
 
@@ -344,7 +344,7 @@ def _reached(change: Change, *, kept: bool) -> Reached:
     )
 
 
-def _files(sources: Sources, draft: Draft) -> tuple[PlannedFile, ...]:
+def _files(sources: TuningTree, draft: Draft) -> tuple[PlannedFile, ...]:
     return tuple(
         planned_file(name, len(draft.edits[name].edits), sources.data[name], data)
         for name, data in sorted(draft.after.items())

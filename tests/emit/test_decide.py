@@ -5,7 +5,7 @@ from policygen.errors import InputError
 from policygen.model.facts import Told
 from policygen.model.plan import Options
 from policygen.model.policies import Whole
-from policygen.planning.cases import Case
+from policygen.planning.cases import PlacedResult
 from policygen.planning.emitter import Emitter, part_of
 from policygen.planning.measured import measurements
 from policygen.results.together import Together
@@ -43,7 +43,7 @@ def case(variant, t="I32", now="7", kind=Fixed):
     told = Told({"items": now}, None, {}, {})
     key = Arguments(("int",), ("int",), None, ())
     base = Whole({"items": now}, {}, {})
-    return Case(kind(told, selector_for(one, VERSION), (), base, key), measurement)
+    return PlacedResult(kind(told, selector_for(one, VERSION), (), base, key), measurement)
 
 
 def decide(cases, choose):

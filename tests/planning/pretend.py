@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from policygen.bindings.expected import expected_values
 from policygen.bindings.load import bound
 from policygen.dialects.header import read_header
-from policygen.dialects.protocol import Sources
+from policygen.dialects.protocol import TuningTree
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
 from policygen.model.facts import Change, Compared, Lead, Told
@@ -251,7 +251,7 @@ def want(point, variant, version=VERSION, gpu=GPUS["sm100"]):
 
 def planner(oracle, *, together=no_common_variant, prove=True, **options):
     header = read_header(oracle.header, oracle.data)
-    sources = Sources(CUB, {oracle.header: header}, {oracle.header: oracle.data})
+    sources = TuningTree(CUB, {oracle.header: header}, {oracle.header: oracle.data})
     return Planner(sources, Options(**{"arch": "sm100", **options}), oracle, together, prove)
 
 

@@ -6,14 +6,14 @@ from contextlib import nullcontext
 import pytest
 
 from policygen.dialects.header import read_header
-from policygen.dialects.protocol import Sources
+from policygen.dialects.protocol import TuningTree
 from policygen.dialects.selectors.place import GuardedReturn, Returns
 from policygen.dialects.sites import site_of
 from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding
 from policygen.model.facts import Compared, Told
 from policygen.model.plan import Options
-from policygen.planning.cases import Case
+from policygen.planning.cases import PlacedResult
 from policygen.planning.measured import measurements
 from policygen.planning.plan import Planner
 from tests.planning.pretend import CUB
@@ -64,7 +64,7 @@ def told(number):
 
 
 def returns(arch, data=b""):
-    return Returns(Sources(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}), arch)
+    return Returns(TuningTree(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}), arch)
 
 
 def test_values_have_the_names_of_what_is_called():
@@ -112,7 +112,7 @@ class Silent:
 
 def test_a_header_that_the_compiler_refuses_is_told():
     _, wanted = measured()
-    sources = Sources(TREE, {}, {})
+    sources = TuningTree(TREE, {}, {})
     made = Planner(sources, Options(arch="sm100", force=True), Silent(), no_common_variant)
     (action,) = made.plan(wanted).actions
     assert (action.decision, action.reason) == ("reject", "the compiler refuses its header")
@@ -122,7 +122,7 @@ def test_what_is_not_writable_is_told_with_the_edit():
     one = benchmark("3.6.0", "merge_sort.keys")
     wanted = [scored(one, {"T": "I8", "OffsetT": "I32"}, "ipt_7.tpb_256", "3.6.0", "any")]
     made = Planner(
-        Sources(TREE, {}, {}), Options(arch="sm100", force=True), Silent(), no_common_variant
+        TuningTree(TREE, {}, {}), Options(arch="sm100", force=True), Silent(), no_common_variant
     )
     (action,) = made.plan(wanted).actions
     assert action.reason == one.edit
@@ -146,6 +146,6 @@ def test_what_a_header_has_no_place_for_must_be_what_it_stands_for(prefetch, mes
     (one,), _ = measurements(wanted, "3.6.0", "sm100", force=True)
     binding = FamilyBinding(site="select", name="f", args=(), members={})
     site = site_of(one.benchmark, "3.6.0", "selectors")[1]
-    case = Case(GuardedReturn(told(0), site, binding, FAMILY, "f", {}), one)
+    case = PlacedResult(GuardedReturn(told(0), site, binding, FAMILY, "f", {}), one)
     with pytest.raises(InputError, match=message) if message else nullcontext():
         assert case.members(label) == {}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policygen.dialects.header import read_header
-from policygen.dialects.protocol import Sources
+from policygen.dialects.protocol import TuningTree
 from policygen.dialects.provenance import EXPLICIT
 from policygen.dialects.specializations.place import family_spot
 from policygen.model.entry_text import Content
@@ -25,7 +25,7 @@ def spot(header, namespace, text, found, args, arch, entry=None):
     """A place in the newest family of a small header."""
     tree = {header: read_header(header, source(namespace, text))}
     (known,), _ = measurements([found], CUB.version, arch, force=True)
-    to = family_spot(known.benchmark, Told({}, None, {}, {}), Sources(CUB, tree, {}), arch)
+    to = family_spot(known.benchmark, Told({}, None, {}, {}), TuningTree(CUB, tree, {}), arch)
     if entry is not None:
         entry = to.family, to.family.entries[entry]
     return replace(to, told=Told({}, None, {to.family.name: Lead(args, entry)}, {}))

@@ -7,7 +7,7 @@ import pytest
 from policygen import tree
 from policygen.bindings.load import bound
 from policygen.dialects.header import read_header
-from policygen.dialects.protocol import Write
+from policygen.dialects.protocol import EntryWrite
 from policygen.dialects.scan import scan_headers
 from policygen.dialects.specializations.keys import EntryKey
 from policygen.dialects.specializations.place import Specialization
@@ -63,8 +63,8 @@ def test_an_update_and_a_new_entry_beside_it_fit_together(version):
                 added = replace(there, named_key=EntryKey(key))
                 content = Content("values", values, label=LABEL)
                 writes = [
-                    Write((there,), content, "one"),
-                    Write((added,), content, "two"),
+                    EntryWrite((there,), content, "one"),
+                    EntryWrite((added,), content, "two"),
                 ]
                 found = write_entries(header, data, writes, to.family.arch, None)
                 after = splice(header.name, data, found.edits)

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from policygen.dialects.header import read_header
-from policygen.dialects.protocol import Sources
+from policygen.dialects.protocol import TuningTree
 from policygen.dialects.sites import site_of
 from policygen.dialects.specializations.dialect import Specializations
 from policygen.dialects.specializations.keys import EntryKey, general_key
@@ -406,7 +406,7 @@ def test_the_family_of_an_architecture_is_its_own_or_made_after_the_one_before()
     oracle = by_key()
     headers = {oracle.header: read_header(oracle.header, oracle.data)}
     bench = benchmark("3.0.1", "reduce.by_key")
-    sources, nothing = Sources(CUB, headers, {}), Told({}, None, {}, {})
+    sources, nothing = TuningTree(CUB, headers, {}), Told({}, None, {}, {})
     archs = ("sm90", "sm100", "sm120")
     found = {arch: family_spot(bench, nothing, sources, arch) for arch in archs}
     assert {arch: (to.family.name, to.name, to.is_new) for arch, to in found.items()} == {

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from policygen import tree as trees
 from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
-from policygen.dialects.protocol import Sources
+from policygen.dialects.protocol import TuningTree
 from policygen.dialects.scan import read_changed
 from policygen.dialects.specializations.place import family_spot
 from policygen.model.facts import Lead, Told
@@ -173,7 +173,7 @@ class Attempt:
         self.name, self.data = name, data
         self.header = read_changed(tree.paths[name], data)
         self.oracle = Known(told, self.header, dict(written))
-        self.sources = Sources(tree.cub, {name: self.header}, {name: data})
+        self.sources = TuningTree(tree.cub, {name: self.header}, {name: data})
         self.options = options
         self.path = tree.paths[name]
 
@@ -286,7 +286,7 @@ def check_values(attempt, plan, now):
             continue
         point = action.benchmark, tuple(action.workload.items())
         told = attempt.oracle.told[plan.options.arch][point]
-        sources = Sources(attempt.sources.cub, {now.name: now}, {})
+        sources = TuningTree(attempt.sources.cub, {now.name: now}, {})
         to = family_spot(of[action.benchmark], told, sources, plan.options.arch)
         parameters = parse_label(action.variant)
         members = member_values(to.binding, of[action.benchmark], parameters, told.sizes)

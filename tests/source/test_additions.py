@@ -5,17 +5,17 @@ import pytest
 
 from policygen.dialects.header import read_header
 from policygen.dialects.selectors.additions import Returned, add_beside, add_inside, take_over
-from policygen.dialects.selectors.fronts import add_in_front, in_front
+from policygen.dialects.selectors.arch_blocks import add_in_front, in_front
+from policygen.dialects.selectors.arch_functions import add_function, arch_function
 from policygen.dialects.selectors.nearest import (
-    Inside,
+    BeforeReturn,
+    empty_case,
     gone_before,
-    left,
+    known_returns,
     nearest,
-    reached,
     read_bodies,
 )
 from policygen.dialects.selectors.truth import Truth, locals_of
-from policygen.dialects.selectors.twins import add_twin, twin
 from policygen.errors import InputError
 from policygen.source.text import Text
 
@@ -154,7 +154,7 @@ class Looked:
         self.text = Text("tuning_blur.cuh", self.code)
         self.bodies = read_bodies(self.text)
         families = read_header("tuning_blur.cuh", self.code).selectors
-        self.known = list(reached(self.bodies, families))
+        self.known = list(known_returns(self.bodies, families))
         constants = locals_of(self.text.code, [function.body for function, _ in self.bodies])
         self.truth = Truth(traits, arch, constants)
         self.own = [one for one in self.known if one.family.arch == arch]
@@ -208,7 +208,7 @@ def test_a_case_goes_before_the_next_one():
 
 def test_a_case_that_gives_up_for_a_type_returns_for_it():
     looked = Looked("sm100", traits(value_size=4, key_type="float32"))
-    found = left(looked.own, looked.truth, "sm100")
+    found = empty_case(looked.own, looked.truth, "sm100")
     assert found is not None
     after = looked.after(take_over(looked.text, found, NEW))
     assert (
@@ -294,10 +294,10 @@ def test_what_returns_before_the_model_is_excluded():
 
 def test_a_function_is_made_after_another_with_the_block_that_asks_it():
     looked = Looked("sm90", {"op": "plus", "size": 8}, OPTIONAL)
-    found = twin(looked.text, looked.known, looked.bodies, looked.truth, "sm100")
+    found = arch_function(looked.text, looked.known, looked.bodies, looked.truth, "sm100")
     assert found is not None
     assert found.name == "get_sm90_tuning"
-    after = looked.after(*add_twin(looked.text, [(found, NEW)]))
+    after = looked.after(*add_function(looked.text, [(found, NEW)]))
     assert (
         """\
 constexpr auto get_sm90_tuning(op_t op, int size) -> ::cuda::std::optional<values>
@@ -329,14 +329,14 @@ constexpr auto get_sm100_tuning("""
     )
     # There is one of that name now: more go into it.
     again = Looked("sm90", {"op": "plus", "size": 8}, after.removeprefix(HEAD))
-    assert twin(again.text, again.known, again.bodies, again.truth, "sm100") is None
+    assert arch_function(again.text, again.known, again.bodies, again.truth, "sm100") is None
 
 
 def test_a_later_architecture_asks_first():
     looked = Looked("sm120", {"op": "min", "size": 4}, OPTIONAL)
-    found = twin(looked.text, looked.known, looked.bodies, looked.truth, None)
+    found = arch_function(looked.text, looked.known, looked.bodies, looked.truth, None)
     assert found.conditions == ("size == 4", "op == op_t::min")
-    after = looked.after(*add_twin(looked.text, [(found, NEW)]))
+    after = looked.after(*add_function(looked.text, [(found, NEW)]))
     assert after.index("get_sm120_tuning(op, size)") < after.index("get_sm100_tuning(op, size)")
     assert after.index("auto sm120_tuning") < after.index("// newest first")
 
@@ -364,7 +364,7 @@ def test_what_a_caller_makes_of_a_value_is_made_in_front_too():
 def test_nothing_is_near_what_has_other_traits_only():
     looked = Looked("sm100", {"key_type": "other", "primitive": True})
     assert nearest(looked.own, looked.truth) is None
-    assert left(looked.own, looked.truth, "sm100") is None
+    assert empty_case(looked.own, looked.truth, "sm100") is None
     assert in_front(looked.text, looked.known, looked.bodies, looked.truth, None, None) is None
 
 
@@ -404,7 +404,9 @@ def test_a_type_of_a_size_that_nothing_asks_for_comes_by_its_size():
 def test_a_type_gets_a_return_before_the_one_for_all():
     looked = Looked("sm100", traits())
     (one,) = (o for o in looked.own if o.entry.args[-1] == "key_size == 2")
-    after = looked.after(add_inside(looked.text, Inside(one, "key_type == type_t::int16"), NEW))
+    after = looked.after(
+        add_inside(looked.text, BeforeReturn(one, "key_type == type_t::int16"), NEW)
+    )
     assert (
         """\
       {
@@ -423,7 +425,9 @@ def test_a_type_gets_a_return_before_the_one_for_all():
 def test_a_type_gets_a_line_before_that_of_all_in_a_table():
     looked = Looked("sm90", traits())
     (one,) = (o for o in looked.own if o.entry.args[-1] == "key_size == 4")
-    after = looked.after(add_inside(looked.text, Inside(one, "key_type == type_t::float32"), NEW))
+    after = looked.after(
+        add_inside(looked.text, BeforeReturn(one, "key_type == type_t::float32"), NEW)
+    )
     assert (
         """\
       // ipt_20.tpb_512 1.2

@@ -7,7 +7,7 @@ from itertools import permutations
 
 from policygen.dialects.selectors.branches import COMMENTED, facts_of
 from policygen.dialects.selectors.edits import branch_edits
-from policygen.dialects.selectors.nearest import Inside, Left, Nearest, Reached
+from policygen.dialects.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, KnownReturn
 from policygen.dialects.selectors.statements import Clause
 from policygen.errors import InputError
 from policygen.model.base import Span
@@ -45,7 +45,7 @@ class Addition:
     text: str
 
 
-def add_beside(text: Text, near: Nearest, new: Returned) -> Addition:
+def add_beside(text: Text, near: BesideReturn, new: Returned) -> Addition:
     """A return in the block of its nearest: another `case`, or another `if`."""
     clause = near.clause
     if clause.kind == "case":
@@ -55,7 +55,7 @@ def add_beside(text: Text, near: Nearest, new: Returned) -> Addition:
     return _if(text, near, new)
 
 
-def add_inside(text: Text, inside: Inside, new: Returned) -> Addition:
+def add_inside(text: Text, inside: BeforeReturn, new: Returned) -> Addition:
     """A return for a type in front of the one that is for all others."""
     beside = inside.beside
     entry = beside.entry
@@ -70,7 +70,7 @@ def add_inside(text: Text, inside: Inside, new: Returned) -> Addition:
     return insert(text, above(text, beside.start), guarded((inside.condition,), rows, indent))
 
 
-def take_over(text: Text, left: Left, new: Returned) -> Addition:
+def take_over(text: Text, left: EmptyCase, new: Returned) -> Addition:
     """A return in place of the statement with which a `case` gives up, and of why it does."""
     data, end = text.data, newline(text.data)
     indent = indent_of(data, left.span.start)
@@ -179,7 +179,7 @@ def condition_lines(conditions: Sequence[str], indent: str, word: str = "") -> l
     return rows
 
 
-def _if(text: Text, near: Nearest, new: Returned) -> Addition:
+def _if(text: Text, near: BesideReturn, new: Returned) -> Addition:
     clause = near.clause
     indent = indent_of(text.data, clause.start)
     if _chained(text, clause):
@@ -194,7 +194,7 @@ def _if(text: Text, near: Nearest, new: Returned) -> Addition:
 
 
 def _block(
-    text: Text, beside: Reached, conditions: Sequence[str], new: Returned, indent: str
+    text: Text, beside: KnownReturn, conditions: Sequence[str], new: Returned, indent: str
 ) -> list[str]:
     """An `if` with a return, on one line where the one beside it is."""
     entry = beside.entry
@@ -224,7 +224,7 @@ def _instead(text: Text, out: Span, rows: list[str]) -> Addition:
     return Addition(Span(start, end), insert(text, start, rows).text)
 
 
-def _between(text: Text, near: Nearest, rows: list[str]) -> Addition:
+def _between(text: Text, near: BesideReturn, rows: list[str]) -> Addition:
     """Among the `if`s of a block: what asks for more comes first, then by size."""
     mine = near.conditions
     ifs = [c for c in near.beside.body.clauses if c.scope == near.clause.scope and c.kind == "if"]
@@ -253,7 +253,7 @@ def _between(text: Text, near: Nearest, rows: list[str]) -> Addition:
     return insert(text, below_line(text, after.end), [*gap, *rows])
 
 
-def _case(text: Text, near: Nearest, new: Returned) -> Addition:
+def _case(text: Text, near: BesideReturn, new: Returned) -> Addition:
     data, clause = text.data, near.clause
     (condition,) = near.conditions
     label = condition.partition(" == ")[2]
@@ -274,7 +274,7 @@ def _case(text: Text, near: Nearest, new: Returned) -> Addition:
     return insert(text, at, rows)
 
 
-def _before_switch(text: Text, near: Nearest, new: Returned) -> Addition:
+def _before_switch(text: Text, near: BesideReturn, new: Returned) -> Addition:
     """For what has no `case` at all: an `if` above the `switch`."""
     start = text.code.rindex(b"switch", 0, near.clause.scope.start)
     indent = indent_of(text.data, start)

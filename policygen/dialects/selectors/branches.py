@@ -28,8 +28,8 @@ from policygen.model.tuning import Entry, Family, Member, Value
 from policygen.source.benchmarks.expression import evaluate
 from policygen.source.comments import Comments, Line, comment_lines, read_notes
 from policygen.source.count import check_returns, look
+from policygen.source.file import SourceFile
 from policygen.source.members import literal, member_values
-from policygen.source.source import Source
 from policygen.source.text import Text, squeeze
 
 # "cc >= ::cuda::compute_capability{10, 7}"
@@ -52,7 +52,7 @@ def holds_selectors(data: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Branches:
-    source: Source
+    source: SourceFile
     structs: Mapping[str, Struct]
     functions: Mapping[str, Function]
 
@@ -61,7 +61,7 @@ class _Branches:
         return self.source.text
 
 
-def read_selectors(source: Source, header: str) -> tuple[Family, ...]:
+def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
     """The returns of each function that decides something, by architecture."""
     code = source.text.code
     blocks = list(find_blocks(code))

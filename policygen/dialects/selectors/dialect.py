@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.bindings.recorded import benchmark_of
-from policygen.dialects.protocol import HeaderEdits, NotKeptError, Tell, Write
+from policygen.dialects.protocol import EntryWrite, HeaderEdits, NotKeptError, Tell
 from policygen.dialects.selectors.marks import mark_returns
 from policygen.dialects.selectors.place import Returns
 from policygen.dialects.selectors.write import write_returns
@@ -35,11 +35,11 @@ class Selectors(Returns):
     def check(self, benchmark: BenchmarkBinding) -> None:
         """Nothing: what is selected tells whether there is a place."""
 
-    def write(self, name: str, writes: Sequence[Write]) -> HeaderEdits:
+    def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
         """Other values of returns, and new returns; a new block has its own bounds."""
         return write_returns(self.sources.headers[name], self.sources.data[name], writes)
 
-    def keep(self, changes: Sequence[Change], tell: Tell) -> list[Write]:
+    def keep(self, changes: Sequence[Change], tell: Tell) -> list[EntryWrite]:
         """None: architectures with returns of their own are refused, others get what is written."""
         del tell
         target, version = arch_number(self.arch), self.sources.cub.version

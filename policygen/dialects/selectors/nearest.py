@@ -37,7 +37,7 @@ Bodies = list[tuple[Function, Body]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class KnownReturn:
     """A return of a header, and how it is reached."""
 
     family: Family
@@ -50,18 +50,18 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class BeforeReturn:
     """A return for one type, before the one for all others of the same size."""
 
-    beside: Reached
+    beside: KnownReturn
     condition: str
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class BesideReturn:
     """A return that is not there yet, and the one that it stands beside."""
 
-    beside: Reached
+    beside: KnownReturn
     clause: Clause
     """Of the one beside: it stands in the same block."""
     around: tuple[str, ...]
@@ -79,7 +79,7 @@ def read_bodies(text: Text) -> Bodies:
     return [(function, read_body(code, function.body)) for function in found]
 
 
-def reached(bodies: Bodies, families: Sequence[Family]) -> Iterator[Reached]:
+def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[KnownReturn]:
     """The live returns with values, in the order of the header."""
     entries = {
         entry.body_span.start: (family, entry)
@@ -90,10 +90,10 @@ def reached(bodies: Bodies, families: Sequence[Family]) -> Iterator[Reached]:
     for function, body in bodies:
         for one in body.returns:
             if found := entries.get(one.value.start):
-                yield Reached(*found, function, body, one.clauses, one.span.start)
+                yield KnownReturn(*found, function, body, one.clauses, one.span.start)
 
 
-def nearest(known: Sequence[Reached], truth: Truth) -> Nearest | None:
+def nearest(known: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None:
     """The best of some returns to stand beside; none where all ask for something else."""
     flags = {fact for one in known for fact in one.entry.args}
     found = [near for one in known if (near := _near(one, truth, flags))]
@@ -106,7 +106,7 @@ def nearest(known: Sequence[Reached], truth: Truth) -> Nearest | None:
     return replace(best, conditions=tuple(simplest(best.conditions)), instead=instead)
 
 
-def _near(one: Reached, truth: Truth, flags: set[str]) -> Nearest | None:
+def _near(one: KnownReturn, truth: Truth, flags: set[str]) -> BesideReturn | None:
     facts = [facts_of((clause,)) for clause in one.clauses]
     wrong = [level for level, own in enumerate(facts) if any(truth.holds(f) is False for f in own)]
     if not wrong:
@@ -117,7 +117,7 @@ def _near(one: Reached, truth: Truth, flags: set[str]) -> Nearest | None:
     if None in own or any(map(_CAPABILITY.match, conditions)):
         return None
     around = tuple(fact for told in facts[:level] for fact in told)
-    return Nearest(one, one.clauses[level], around, conditions)
+    return BesideReturn(one, one.clauses[level], around, conditions)
 
 
 def own_condition(fact: str, truth: Truth, flags: set[str]) -> str | None:
@@ -143,7 +143,7 @@ def _with_own(fact: str, truth: Truth, flags: set[str]) -> str | None:
     return None
 
 
-def _cost(near: Nearest, truth: Truth) -> tuple[int, ...]:
+def _cost(near: BesideReturn, truth: Truth) -> tuple[int, ...]:
     """Few conditions that are others than beside, of these no flags; then many of the same."""
     open_ones = sum(truth.holds(fact) is None for fact in near.around)
     theirs = facts_of(near.beside.clauses)[len(near.around) :]
@@ -163,16 +163,16 @@ def _number(fact: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class EmptyCase:
     """Where a workload leaves its `case` without a return."""
 
-    beside: Reached
+    beside: KnownReturn
     span: Span
     """The `break;` or the empty return."""
     around: tuple[str, ...]
 
 
-def left(known: Sequence[Reached], truth: Truth, arch: str) -> Left | None:
+def empty_case(known: Sequence[KnownReturn], truth: Truth, arch: str) -> EmptyCase | None:
     """The statement with which a `case` for a workload gives up, and a return to be like."""
     for function, body in {id(one.body): (one.function, one.body) for one in known}.values():
         ends = [(b.span, b.clauses) for b in body.breaks]
@@ -186,7 +186,7 @@ def left(known: Sequence[Reached], truth: Truth, arch: str) -> Left | None:
                 continue
             theirs = [one for one in known if one.body is body]
             beside = max(theirs, key=lambda one: _shared(one.clauses, clauses))
-            return Left(beside, span, tuple(facts))
+            return EmptyCase(beside, span, tuple(facts))
     return None
 
 
@@ -198,7 +198,7 @@ def _shared(one: Clauses, other: Clauses) -> int:
     return sum(a is b for a, b in zip(one, other, strict=False))
 
 
-def gone_before(near: Nearest, truth: Truth) -> Return | None:
+def gone_before(near: BesideReturn, truth: Truth) -> Return | None:
     """A return that a workload meets before it gets to the block of its nearest."""
     return next(
         (
@@ -211,7 +211,7 @@ def gone_before(near: Nearest, truth: Truth) -> Return | None:
     )
 
 
-def passed_by(one: Reached, asked: Sequence[str], truth: Truth) -> list[str] | None:
+def passed_by(one: KnownReturn, asked: Sequence[str], truth: Truth) -> list[str] | None:
     """What must not hold, so that no return before this one is taken in its place.
 
     None where a return before it is for the workload, and nothing tells it from others.

@@ -5,27 +5,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.dialects.family_spot import FamilySpot
-from policygen.dialects.protocol import Sources, Spot, TypeName
+from policygen.dialects.protocol import Spot, TuningTree, TypeName
 from policygen.dialects.provenance import EXPLICIT, known_label
+from policygen.dialects.selectors.arch_blocks import ArchBlock, in_front
+from policygen.dialects.selectors.arch_functions import ArchFunction, arch_function
 from policygen.dialects.selectors.conditions import simplest
-from policygen.dialects.selectors.fronts import Front, in_front
 from policygen.dialects.selectors.functions import find_structs
 from policygen.dialects.selectors.marks import SELECTOR
 from policygen.dialects.selectors.nearest import (
+    BeforeReturn,
+    BesideReturn,
     Bodies,
-    Inside,
-    Left,
-    Nearest,
-    Reached,
+    EmptyCase,
+    KnownReturn,
+    empty_case,
     gone_before,
-    left,
+    known_returns,
     nearest,
-    reached,
     read_bodies,
 )
 from policygen.dialects.selectors.rules import rules_of
 from policygen.dialects.selectors.truth import Truth, locals_of
-from policygen.dialects.selectors.twins import Twin, twin
 from policygen.dialects.sites import site_of
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
@@ -44,7 +44,7 @@ TYPE = "type_t"
 class NewReturn:
     """A guarded return that is to be written."""
 
-    at: Nearest | Left | Front | Twin | Inside
+    at: BesideReturn | EmptyCase | ArchBlock | ArchFunction | BeforeReturn
     facts: tuple[str, ...]
     """What holds where it stands: the same for all workloads that get it."""
     truth: Truth
@@ -52,9 +52,9 @@ class NewReturn:
 
     def naming(self, condition: str) -> "NewReturn":
         """The same for one type alone."""
-        if isinstance(self.at, Left):
+        if isinstance(self.at, EmptyCase):
             raise InputError("there is no place for a return for one type alone")
-        if isinstance(self.at, Inside):
+        if isinstance(self.at, BeforeReturn):
             raise InputError("it is for one type already")
         at = replace(self.at, conditions=tuple(simplest((*self.at.conditions, condition))))
         return replace(self, at=at, facts=(*self.facts, condition))
@@ -62,7 +62,7 @@ class NewReturn:
     @property
     def bounded(self) -> bool:
         """Whether later architectures do not get to it."""
-        return isinstance(self.at, Front | Twin) and self.at.below is not None
+        return isinstance(self.at, ArchBlock | ArchFunction) and self.at.below is not None
 
     def takes(self, told: Told) -> bool:
         """Whether another workload may get it, too."""
@@ -78,7 +78,7 @@ class GuardedReturn(FamilySpot):
     """Value → what the return calls it."""
     new: NewReturn | None = None
     """One that is not there yet."""
-    now: Reached | None = None
+    now: KnownReturn | None = None
     """The one that decides, where it changes."""
     truth: Truth | None = None
     """What is known of the workload."""
@@ -118,7 +118,7 @@ class GuardedReturn(FamilySpot):
             return replace(self, new=self.new.naming(condition))
         assert self.now is not None, "a return that changes is there"
         facts = (*self.now.entry.args, condition)
-        return replace(self, new=NewReturn(Inside(self.now, condition), facts, self.truth))
+        return replace(self, new=NewReturn(BeforeReturn(self.now, condition), facts, self.truth))
 
     @property
     def named(self) -> str:
@@ -144,13 +144,13 @@ class GuardedReturn(FamilySpot):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class HeaderReturns:
     """What the functions of a header do."""
 
     text: Text
     bodies: Bodies
     constants: Mapping[str, str]
-    returns: tuple[Reached, ...]
+    returns: tuple[KnownReturn, ...]
     enumerations: Mapping[str, str]
     """Members of the policy selector that name a type, and the enumeration of the names."""
 
@@ -159,11 +159,11 @@ class Read:
 class Returns:
     """Finds returns, and places for new ones, in the headers of a tree."""
 
-    sources: Sources
+    sources: TuningTree
     arch: str
     below: str | None = None
     """The architecture before which a new block ends; none where later ones inherit."""
-    headers_read: dict[str, Read] = field(default_factory=dict)
+    headers_read: dict[str, HeaderReturns] = field(default_factory=dict)
 
     def place(self, benchmark: BenchmarkBinding, told: Told) -> Spot:
         """The return that decides, or a new one where that is not the architecture's own."""
@@ -219,7 +219,7 @@ class Returns:
         if near and not gone:
             facts = (*near.around, *near.conditions)
             return self._to(benchmark, told, near.beside, NewReturn(near, facts, truth))
-        if end := left(own, truth, self.arch):
+        if end := empty_case(own, truth, self.arch):
             return self._to(benchmark, told, end.beside, NewReturn(end, end.around, truth))
         try:
             return self._in_front(benchmark, told, read, known, truth)
@@ -231,7 +231,9 @@ class Returns:
                 f" returns of {self.arch}"
             ) from error
 
-    def _known(self, benchmark: BenchmarkBinding, told: Told) -> tuple[Read, Truth, list[Reached]]:
+    def _known(
+        self, benchmark: BenchmarkBinding, told: Told
+    ) -> tuple[HeaderReturns, Truth, list[KnownReturn]]:
         """A header, what is known of a workload, and the returns that have what it tunes."""
         algorithm, site = site_of(benchmark, self.sources.cub.version, "selectors")
         read = self._read(site.header)
@@ -247,25 +249,25 @@ class Returns:
             raise InputError("CUB selects another algorithm for it than the one that was measured")
         return read, Truth(told.traits, self.arch, read.constants), known
 
-    def _read(self, name: str) -> Read:
+    def _read(self, name: str) -> HeaderReturns:
         if name not in self.headers_read:
             text = Text(name, self.sources.data[name])
             _check_utf8(text)
             bodies = read_bodies(text)
-            found = tuple(reached(bodies, self.sources.headers[name].selectors))
+            found = tuple(known_returns(bodies, self.sources.headers[name].selectors))
             constants = locals_of(text.code, (f.body for f, _ in bodies))
             selector = find_structs(text.code).get(SELECTOR)
             pairs = zip(selector.fields, selector.types, strict=True) if selector else ()
             types = {name: kind for name, kind in pairs if kind == TYPE}
-            self.headers_read[name] = Read(text, bodies, constants, found, types)
+            self.headers_read[name] = HeaderReturns(text, bodies, constants, found, types)
         return self.headers_read[name]
 
     def _in_front(
         self,
         benchmark: BenchmarkBinding,
         told: Told,
-        read: Read,
-        known: Sequence[Reached],
+        read: HeaderReturns,
+        known: Sequence[KnownReturn],
         truth: Truth,
     ) -> GuardedReturn:
         now = told.shown[1].body_span if told.shown else None
@@ -273,7 +275,7 @@ class Returns:
         number = arch_number(self.arch)
         earlier = [each for each in known if arch_number(each.family.arch) <= number]
         found = in_front(read.text, earlier, read.bodies, truth, self.below, decides)
-        front = found or twin(read.text, known, read.bodies, truth, self.below)
+        front = found or arch_function(read.text, known, read.bodies, truth, self.below)
         if front is None:
             raise InputError(
                 f"no return of {read.text.path} asks for what it has, but for a size or a type",
@@ -283,12 +285,12 @@ class Returns:
         return self._to(benchmark, told, front.beside, NewReturn(front, facts, truth))
 
     def _to(
-        self, benchmark: BenchmarkBinding, told: Told, like: Reached, new: NewReturn
+        self, benchmark: BenchmarkBinding, told: Told, like: KnownReturn, new: NewReturn
     ) -> GuardedReturn:
         algorithm, site = site_of(benchmark, self.sources.cub.version, "selectors")
         rules, fields = rules_of(algorithm, site, like.family, like.entry)
         binding = FamilyBinding(site=site.name, name=like.family.name, args=(), members=rules)
-        name = new.at.name if isinstance(new.at, Twin) else like.family.name
+        name = new.at.name if isinstance(new.at, ArchFunction) else like.family.name
         return GuardedReturn(
             told,
             site,

@@ -76,7 +76,7 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class StatementScope:
     """A block, and what holds inside."""
 
     span: Span
@@ -89,7 +89,7 @@ class Body:
 
     returns: list[Return] = field(default_factory=list)
     breaks: list[Break] = field(default_factory=list)
-    scopes: list[Scope] = field(default_factory=list)
+    scopes: list[StatementScope] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
 
 
@@ -103,17 +103,17 @@ class UnreadableError(ValueError):
 
 def read_body(code: bytes, body: Span) -> Body:
     """What a function's body returns; `body` lies between its braces."""
-    reader = _Reader(code, body)
+    reader = _StatementReader(code, body)
     at = body.start
     while (at := reader.space(at)) < body.end:
         at = reader.statement(at, ())
     return reader.found
 
 
-class _Reader:
+class _StatementReader:
     def __init__(self, code: bytes, body: Span) -> None:
         self.code = code
-        self.found = Body(scopes=[Scope(body, ())])
+        self.found = Body(scopes=[StatementScope(body, ())])
         self.blocks = [body]
         self.depth = 0
 
@@ -176,7 +176,7 @@ class _Reader:
         close = closing_brace(self.code, at)
         if close is None:
             raise UnreadableError(at)
-        self.found.scopes.append(Scope(Span(at, close + 1), conditions_of(inside)))
+        self.found.scopes.append(StatementScope(Span(at, close + 1), conditions_of(inside)))
         self.blocks.append(Span(at + 1, close))
         at = self.space(at + 1)
         while at < close:
@@ -237,7 +237,7 @@ class _Reader:
 
     def close_case(self, now: Clauses, inside: Clauses, start: int, end: int) -> None:
         """What stood behind labels ends."""
-        self.found.scopes.append(Scope(Span(start, end), conditions_of(now)))
+        self.found.scopes.append(StatementScope(Span(start, end), conditions_of(now)))
         if now is not inside:
             now[-1].end = end
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from policygen.dialects.insertions import Insertion, with_insertions
-from policygen.dialects.protocol import HeaderEdits, Write
+from policygen.dialects.protocol import EntryWrite, HeaderEdits
 from policygen.dialects.provenance import Provenance
 from policygen.dialects.selectors.additions import (
     Addition,
@@ -14,10 +14,10 @@ from policygen.dialects.selectors.additions import (
     take_over,
     updated,
 )
-from policygen.dialects.selectors.fronts import Front, add_in_front
-from policygen.dialects.selectors.nearest import Inside, Left
+from policygen.dialects.selectors.arch_blocks import ArchBlock, add_in_front
+from policygen.dialects.selectors.arch_functions import ArchFunction, add_function
+from policygen.dialects.selectors.nearest import BeforeReturn, EmptyCase
 from policygen.dialects.selectors.place import GuardedReturn
-from policygen.dialects.selectors.twins import Twin, add_twin
 from policygen.model.arch import arch_number
 from policygen.model.edit import Edit
 from policygen.model.tuning import TuningHeader
@@ -25,13 +25,13 @@ from policygen.source.splice import edit_at
 from policygen.source.text import Text
 
 
-def write_returns(header: TuningHeader, data: bytes, writes: Sequence[Write]) -> HeaderEdits:
+def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite]) -> HeaderEdits:
     """The edits of all returns of a header; those for one place are one edit."""
     text = Text(header.name, data)
     provenance = Provenance(text)
     edits: list[Edit] = []
     inserted: list[Insertion] = []
-    added: list[Write] = []
+    added: list[EntryWrite] = []
     for write in writes:
         entry, content = _spot(write).entry, write.content
         if entry is None:
@@ -46,46 +46,46 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[Write]) ->
     return HeaderEdits(with_insertions(edits, inserted))
 
 
-def _spot(write: Write) -> GuardedReturn:
+def _spot(write: EntryWrite) -> GuardedReturn:
     spot = write.spots[0]
     assert isinstance(spot, GuardedReturn), "it is a return"
     return spot
 
 
-def _values(write: Write) -> Mapping[str, str]:
+def _values(write: EntryWrite) -> Mapping[str, str]:
     """The values by what the return calls them."""
     names = _spot(write).fields
     return {names[name]: value for name, value in write.content.values.items()}
 
 
-def _added(text: Text, writes: Sequence[Write]) -> Iterator[tuple[Addition, str]]:
+def _added(text: Text, writes: Sequence[EntryWrite]) -> Iterator[tuple[Addition, str]]:
     """What is added, and for which variants; at one place what asks for more comes first."""
-    fronts: dict[tuple[int, str | None], list[tuple[Front, Write]]] = {}
-    twins: dict[tuple[str, str | None], list[tuple[Twin, Write]]] = {}
+    blocks: dict[tuple[int, str | None], list[tuple[ArchBlock, EntryWrite]]] = {}
+    functions: dict[tuple[str, str | None], list[tuple[ArchFunction, EntryWrite]]] = {}
     for write in sorted(writes, key=_order):
         new = _spot(write).new
         assert new is not None, "it is a return that is not there yet"
         at = new.at
-        if isinstance(at, Twin):
-            twins.setdefault((at.function.name, at.below), []).append((at, write))
-        elif isinstance(at, Front):
-            fronts.setdefault((at.block.start, at.below), []).append((at, write))
-        elif isinstance(at, Inside):
+        if isinstance(at, ArchFunction):
+            functions.setdefault((at.function.name, at.below), []).append((at, write))
+        elif isinstance(at, ArchBlock):
+            blocks.setdefault((at.block.start, at.below), []).append((at, write))
+        elif isinstance(at, BeforeReturn):
             yield add_inside(text, at, _returned(write)), write.reason
-        elif isinstance(at, Left):
+        elif isinstance(at, EmptyCase):
             yield take_over(text, at, _returned(write)), write.reason
         else:
             yield add_beside(text, at, _returned(write)), write.reason
-    for pairs in twins.values():
+    for pairs in functions.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
-        for addition in add_twin(text, [(at, _returned(write)) for at, write in pairs]):
+        for addition in add_function(text, [(at, _returned(write)) for at, write in pairs]):
             yield addition, reasons
-    for group in fronts.values():
+    for group in blocks.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in group))
         yield add_in_front(text, [(at, _returned(write)) for at, write in group]), reasons
 
 
-def _order(write: Write) -> tuple[object, ...]:
+def _order(write: EntryWrite) -> tuple[object, ...]:
     """By sizes; of what asks for the same sizes, the one that asks for more comes first.
 
     What is like a return of a later architecture comes before what is like one of an earlier.
@@ -96,5 +96,5 @@ def _order(write: Write) -> tuple[object, ...]:
     return newest, sizes_of(facts), -len(facts), facts
 
 
-def _returned(write: Write) -> Returned:
+def _returned(write: EntryWrite) -> Returned:
     return Returned(_values(write), write.content.label)

@@ -14,7 +14,7 @@ _MEMBER_OF = re.compile(rb"\b(\w+)\s*::")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChainPlace:
     """Where in the chain an architecture goes, and the policy that reads the newest family."""
 
     chain: PolicyChain
@@ -31,7 +31,7 @@ def policy_number(policy: Policy) -> int:
     return arch_number(policy.arch)
 
 
-def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> Place:
+def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> ChainPlace:
     """The place of an architecture that has no family and no policy yet."""
     families = {f.name: f for f in header.families if f.namespace == namespace}
     for family in families.values():
@@ -61,7 +61,7 @@ def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> P
     ((name, use),) = uses.items()
     primary = _primary_entry(header, families[name], reader, use)
     following = next((p for p in ordered if policy_number(p) > arch_number(arch)), None)
-    return Place(chain, below[-1], following, reader, use, families[name], primary)
+    return ChainPlace(chain, below[-1], following, reader, use, families[name], primary)
 
 
 def _uses(policy: Policy, families: Mapping[str, Family]) -> dict[str, FamilyUse]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.dialects.protocol import HeaderEdits, Sources, Spot, Tell, Write
+from policygen.dialects.protocol import EntryWrite, HeaderEdits, Spot, Tell, TuningTree
 from policygen.dialects.specializations.later import keep_later
 from policygen.dialects.specializations.marks import mark_header
 from policygen.dialects.specializations.place import Specialization, family_spot
@@ -18,7 +18,7 @@ from policygen.model.tuning import Family, TuningHeader
 class Specializations:
     """Families of entries, one for each key, which the policies of an architecture read."""
 
-    sources: Sources
+    sources: TuningTree
     arch: str
     below: str | None = None
 
@@ -45,11 +45,11 @@ class Specializations:
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> None:
         """None: what keeps later architectures is an entry of theirs."""
 
-    def write(self, name: str, writes: Sequence[Write]) -> HeaderEdits:
+    def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
         """Entries, and a new family with its policy; one for `below` keeps what that had."""
         header, data = self.sources.headers[name], self.sources.data[name]
         return write_entries(header, data, writes, self.arch, self.below)
 
-    def keep(self, changes: Sequence[Change], tell: Tell) -> list[Write]:
+    def keep(self, changes: Sequence[Change], tell: Tell) -> list[EntryWrite]:
         """Entries of later families with the values of before."""
         return keep_later(changes, self.sources, self.arch, tell)

@@ -12,9 +12,9 @@ from policygen.dialects.specializations.declarations import (
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, EntryKind, Label, Member, TemplateParameter
 from policygen.source.comments import Line, Notes, comment_lines, read_notes
+from policygen.source.file import SourceFile
 from policygen.source.guards import Guard
 from policygen.source.members import find_members, is_literal, is_numeric, member_values
-from policygen.source.source import Source
 from policygen.source.text import Text, squeeze
 
 # "primitive_accum PrimitiveAccumulator = is_primitive_accum<AccumT>()", "class T", "size_t N"
@@ -27,18 +27,18 @@ _SAYS_STRUCT = re.compile(rb"\bstruct\s+sm\d{2,3}_\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEntry:
     """An entry together with the declaration that it was read from."""
 
     declaration: Declaration
     entry: Entry
 
 
-def read_entries(source: Source) -> tuple[list[Found], list[Found]]:
+def read_entries(source: SourceFile) -> tuple[list[FoundEntry], list[FoundEntry]]:
     """The declarations that a compiler sees, and those inside comments."""
     disabled = list(_disabled_entries(source))
     code = source.text.code
-    live: list[Found] = []
+    live: list[FoundEntry] = []
     floor = 0
     for declaration in find_declarations(code):
         span = declaration.span
@@ -49,11 +49,11 @@ def read_entries(source: Source) -> tuple[list[Found], list[Found]]:
     return live, disabled
 
 
-def _last_end(found: list[Found], offset: int) -> int:
+def _last_end(found: list[FoundEntry], offset: int) -> int:
     return max((f.entry.span.end for f in found if f.entry.span.end <= offset), default=0)
 
 
-def _disabled_entries(source: Source) -> Iterator[Found]:
+def _disabled_entries(source: SourceFile) -> Iterator[FoundEntry]:
     for group in source.comments.groups():
         region = Span(group[0].start, group[-1].end)
         if b"struct" not in source.text.data[region.start : region.end]:
@@ -62,7 +62,7 @@ def _disabled_entries(source: Source) -> Iterator[Found]:
             yield from _in_comment(source, region)
 
 
-def _in_comment(source: Source, region: Span) -> Iterator[Found]:
+def _in_comment(source: SourceFile, region: Span) -> Iterator[FoundEntry]:
     """Entries of one commented region, each with the text before it, which says why."""
     data = source.text.data
     inner = Text(source.text.path, _uncomment(data[region.start : region.end]))
@@ -89,7 +89,7 @@ def _uncomment(comment: bytes) -> bytes:
     return _OUTER_MARKS.sub(lambda m: b" " * len(m[0]), lines)
 
 
-def _comments_above(source: Source, offset: int, floor: int) -> list[Span]:
+def _comments_above(source: SourceFile, offset: int, floor: int) -> list[Span]:
     """The comments directly above a place, or above the `#if` line that is directly above it."""
     guard = source.guards.at(offset).span
     if found := source.comments.above(offset, floor):
@@ -99,7 +99,7 @@ def _comments_above(source: Source, offset: int, floor: int) -> list[Span]:
     return source.comments.above(guard.start, floor)
 
 
-def _notes_around(source: Source, span: Span, floor: int) -> tuple[list[Line], Span | None]:
+def _notes_around(source: SourceFile, span: Span, floor: int) -> tuple[list[Line], Span | None]:
     above = source.comments.above(span.start, floor)
     comments = [
         *_comments_above(source, span.start, floor),
@@ -111,14 +111,14 @@ def _notes_around(source: Source, span: Span, floor: int) -> tuple[list[Line], S
 
 
 def _entry(
-    source: Source,
+    source: SourceFile,
     views: tuple[bytes, bytes],
     declaration: Declaration,
     lines: list[Line],
     *,
     above: Span | None,
     disabled: bool,
-) -> Found:
+) -> FoundEntry:
     data, (code, spelled) = source.text.data, views
     members = (
         tuple(find_members(source.text, code, declaration.body_span))
@@ -156,10 +156,10 @@ def _entry(
         comment_span=above,
         guard_span=guard.span,
     )
-    return Found(declaration, entry)
+    return FoundEntry(declaration, entry)
 
 
-def _check_conditions(source: Source, guard: Guard, members: tuple[Member, ...]) -> None:
+def _check_conditions(source: SourceFile, guard: Guard, members: tuple[Member, ...]) -> None:
     """An entry has one set of values: `#if` around a member would give it two."""
     for member in members:
         if source.guards.at(member.span.start).conditions != guard.conditions:

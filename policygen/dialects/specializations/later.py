@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from policygen.bindings.expected import kept_members
 from policygen.bindings.recorded import benchmark_of
-from policygen.dialects.protocol import NotKeptError, Sources, Tell, Write
+from policygen.dialects.protocol import EntryWrite, NotKeptError, Tell, TuningTree
 from policygen.dialects.specializations.keys import too_general
 from policygen.dialects.specializations.place import Specialization, family_spot
 from policygen.errors import InputError
@@ -13,9 +13,11 @@ from policygen.model.entry_text import Content
 from policygen.model.facts import Change
 
 
-def keep_later(changes: Sequence[Change], sources: Sources, arch: str, tell: Tell) -> list[Write]:
+def keep_later(
+    changes: Sequence[Change], sources: TuningTree, arch: str, tell: Tell
+) -> list[EntryWrite]:
     """One entry in a later family for each key that would change; it has the values of before."""
-    writes: list[Write] = []
+    writes: list[EntryWrite] = []
     later = sorted({c.arch for c in changes if arch_number(c.arch) > arch_number(arch)})
     for other in sorted(later, key=arch_number):
         found = [change for change in changes if change.arch == other]
@@ -39,7 +41,7 @@ def keep_later(changes: Sequence[Change], sources: Sources, arch: str, tell: Tel
     return writes
 
 
-def _kept(spots: Sequence[Specialization], arch: str) -> Write:
+def _kept(spots: Sequence[Specialization], arch: str) -> EntryWrite:
     first = spots[0]
     members = [kept_members(s.site, s.binding, s.told.values, s.told.sizes) for s in spots]
     values = members[0]
@@ -50,4 +52,4 @@ def _kept(spots: Sequence[Specialization], arch: str) -> Write:
             f"{first.header}: an entry that keeps for {arch} what its workloads had, for"
             f" {parameter} no, would take every other type of this size, too"
         )
-    return Write(tuple(spots), Content("values", values), f"{arch} keeps what it had")
+    return EntryWrite(tuple(spots), Content("values", values), f"{arch} keeps what it had")

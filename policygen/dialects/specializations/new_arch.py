@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from policygen import untrusted
-from policygen.dialects.specializations.chain_place import Place, find_place, policy_number
+from policygen.dialects.specializations.chain_place import ChainPlace, find_place, policy_number
 from policygen.dialects.specializations.declarations import find_declarations
 from policygen.dialects.specializations.new_policy import (
     Link,
@@ -66,7 +66,7 @@ def new_arch(
     )
 
 
-def _primary(text: Text, place: Place, name: str, arch: str) -> str:
+def _primary(text: Text, place: ChainPlace, name: str, arch: str) -> str:
     """Declared only where CUB falls back by policy; else what the newest earlier family gives."""
     like, primary = place.like, place.primary
     found = next(find_declarations(text.code, *primary.span))
@@ -99,7 +99,7 @@ def _above(text: Text, like: Family, primary: Entry, arch: str) -> str:
 
 
 def _links(
-    text: Text, place: Place, name: str, arch: str, keep: str | None
+    text: Text, place: ChainPlace, name: str, arch: str, keep: str | None
 ) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
     """The new policies behind the one before them, and what names the last of the two."""
     previous, following = place.previous, place.following
@@ -121,7 +121,7 @@ def _links(
     return tuple(edits), tuple(policies)
 
 
-def _next_name(text: Text, place: Place) -> Span:
+def _next_name(text: Text, place: ChainPlace) -> Span:
     """What names the policy before: the policy that follows, or `using MaxPolicy = …;`."""
     if place.following is not None:
         return link_arguments(text.code, place.following)[2]
@@ -136,7 +136,7 @@ def _next_name(text: Text, place: Place) -> Span:
     return Span(*found.span(1))
 
 
-def _behind(header: TuningHeader, text: Text, place: Place) -> int:
+def _behind(header: TuningHeader, text: Text, place: ChainPlace) -> int:
     """The end of the last line that belongs to a family: its entries, guards and remarks."""
     data = text.data
     end = max(entry.span.end for entry in place.like.entries)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.dialects.specializations.chain_place import Place
+from policygen.dialects.specializations.chain_place import ChainPlace
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.base import Span
@@ -62,7 +62,7 @@ def link_arguments(code: bytes, policy: Policy) -> list[Span]:
     return split_list(code, chained.end(), close)
 
 
-def reading_policy(text: Text, place: Place, link: Link, family: str) -> str:
+def reading_policy(text: Text, place: ChainPlace, link: Link, family: str) -> str:
     """A copy of a policy that reads another family, and falls back to the policy before it."""
     old, use = place.reader, place.use
     above = _above(text, old, link)
@@ -165,7 +165,7 @@ def _fallback(overload: _Overload, fallback: str, link: Link) -> Change:
     return overload.returns, f" typename {link.previous}::{member}"
 
 
-def _hub_overloads(text: Text, place: Place, link: Link, words: Mapping[str, str]) -> str:
+def _hub_overloads(text: Text, place: ChainPlace, link: Link, words: Mapping[str, str]) -> str:
     """The selection of the hub as one of the policy's own: that of the hub falls back elsewhere."""
     old, use = place.reader, place.use
     assert use.selection is not None

@@ -7,7 +7,7 @@ from policygen.bindings.expected import expected_values, kept_members
 from policygen.bindings.keys import fits
 from policygen.bindings.variant import member_values
 from policygen.dialects.family_spot import FamilySpot
-from policygen.dialects.protocol import Sources, Spot, TypeName
+from policygen.dialects.protocol import Spot, TuningTree, TypeName
 from policygen.dialects.sites import site_of
 from policygen.dialects.specializations.content import kept_by_new, kept_content, values_content
 from policygen.dialects.specializations.keys import (
@@ -140,7 +140,7 @@ class Specialization(FamilySpot):
 
 
 def family_spot(
-    benchmark: BenchmarkBinding, told: Told, sources: Sources, arch: str
+    benchmark: BenchmarkBinding, told: Told, sources: TuningTree, arch: str
 ) -> Specialization:
     """In the architecture's family, or in one that is made after that of an earlier one."""
     algorithm, site = site_of(benchmark, sources.cub.version, "specializations")

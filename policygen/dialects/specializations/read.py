@@ -4,7 +4,7 @@ import re
 
 from policygen.dialects.specializations.declarations import find_names
 from policygen.dialects.specializations.entries import (
-    Found,
+    FoundEntry,
     read_entries,
     template_parameters,
     with_constants,
@@ -14,8 +14,8 @@ from policygen.model.base import Span
 from policygen.model.tuning import Family, PolicyChain
 from policygen.source import clang
 from policygen.source.count import check_families, look
+from policygen.source.file import SourceFile
 from policygen.source.members import is_numeric
-from policygen.source.source import Source
 from policygen.source.text import Text
 
 # "struct sm90_tuning", "struct smXX_tuning", "struct sm_90"; not "struct small_buffer_policy"
@@ -27,7 +27,7 @@ _ARCH = re.compile(r"sm(\d+)_")
 
 
 def read_families(
-    source: Source, header: str, neighbours: clang.Neighbours
+    source: SourceFile, header: str, neighbours: clang.Neighbours
 ) -> tuple[tuple[Family, ...], tuple[PolicyChain, ...]]:
     """The entries of a header by family, and the chains whose policies read them."""
     text = source.text
@@ -35,7 +35,7 @@ def read_families(
     facts = clang.parse(text, neighbours, _uncomputed(live))
     _cross_check(text, live, facts)
     found = [
-        Found(f.declaration, with_constants(f.entry, text.data, facts.constants)) for f in live
+        FoundEntry(f.declaration, with_constants(f.entry, text.data, facts.constants)) for f in live
     ]
     families = _families(text, header, facts, found + disabled)
     if not families:
@@ -48,7 +48,7 @@ def holds_tunings(data: bytes) -> bool:
     return _WORTH_PARSING.search(data) is not None
 
 
-def _uncomputed(live: list[Found]) -> list[Span]:
+def _uncomputed(live: list[FoundEntry]) -> list[Span]:
     """The entries with a number that its text does not spell out."""
     return [
         found.entry.span
@@ -57,7 +57,7 @@ def _uncomputed(live: list[Found]) -> list[Span]:
     ]
 
 
-def _cross_check(text: Text, live: list[Found], facts: clang.Facts) -> None:
+def _cross_check(text: Text, live: list[FoundEntry], facts: clang.Facts) -> None:
     """Two readers that know nothing of each other must see the same templates.
 
     An entry that clang loses, because it cannot know a name in it, is kept. One that only clang
@@ -95,10 +95,10 @@ def _check_nothing_is_meant(text: Text, facts: clang.Facts) -> None:
 
 
 def _families(
-    text: Text, header: str, facts: clang.Facts, found: list[Found]
+    text: Text, header: str, facts: clang.Facts, found: list[FoundEntry]
 ) -> tuple[Family, ...]:
     """Entries by namespace and name, in the order in which the header declares them."""
-    groups: dict[tuple[str, str], list[Found]] = {}
+    groups: dict[tuple[str, str], list[FoundEntry]] = {}
     for item in sorted(found, key=lambda f: f.entry.span.start):
         key = (facts.namespace(item.declaration.name_span.start), item.declaration.name)
         groups.setdefault(key, []).append(item)
@@ -107,7 +107,7 @@ def _families(
     )
 
 
-def _family(text: Text, header: str, namespace: str, name: str, items: list[Found]) -> Family:
+def _family(text: Text, header: str, namespace: str, name: str, items: list[FoundEntry]) -> Family:
     primary = next((i for i in items if i.entry.kind == "primary" and not i.entry.disabled), None)
     parameters = (
         template_parameters(text.data, text.code, primary.declaration.parameters_span)

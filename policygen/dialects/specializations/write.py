@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from policygen.dialects.insertions import Insertion, with_insertions
-from policygen.dialects.protocol import HeaderEdits, Write
+from policygen.dialects.protocol import EntryWrite, HeaderEdits
 from policygen.dialects.specializations.entry_edits import Writer
 from policygen.dialects.specializations.new_arch import NewFamily, new_arch
 from policygen.dialects.specializations.place import Specialization
@@ -19,14 +19,14 @@ _TRAILING = re.compile(r"\d+$")
 
 
 def write_entries(
-    header: TuningHeader, data: bytes, writes: Sequence[Write], arch: str, below: str | None
+    header: TuningHeader, data: bytes, writes: Sequence[EntryWrite], arch: str, below: str | None
 ) -> HeaderEdits:
     """The edits of all entries of a header; those for one place are one edit."""
     writer = Writer(header, Text(header.name, data))
     edits: list[Edit] = []
     policies: list[str] = []
     inserted: list[Insertion] = []
-    new: dict[str, list[Write]] = {}
+    new: dict[str, list[EntryWrite]] = {}
     for write in sorted(writes, key=_order):
         spot = _spot(write)
         if spot.is_new:
@@ -43,13 +43,13 @@ def write_entries(
     return HeaderEdits(with_insertions(edits, inserted), policies)
 
 
-def _spot(write: Write) -> Specialization:
+def _spot(write: EntryWrite) -> Specialization:
     spot = write.spots[0]
     assert isinstance(spot, Specialization), "it is an entry of a family"
     return spot
 
 
-def _order(write: Write) -> list[int]:
+def _order(write: EntryWrite) -> list[int]:
     """By the sizes in their keys, as siblings are; what names a type comes behind what does not."""
     spot = _spot(write)
     slots = () if spot.entry else spot.key.slots
@@ -59,12 +59,12 @@ def _order(write: Write) -> list[int]:
     return [*(int(match[0]) if match else 0 for match in found), named]
 
 
-def _new_entry(write: Write) -> NewEntry:
+def _new_entry(write: EntryWrite) -> NewEntry:
     key = _spot(write).key
     return NewEntry(key.slots, write.content, key.guard, key.alias)
 
 
-def _declared(writer: Writer, made: NewFamily, writes: Sequence[Write]) -> str:
+def _declared(writer: Writer, made: NewFamily, writes: Sequence[EntryWrite]) -> str:
     """The declaration of a new family with its entries."""
     texts = []
     for write in writes:

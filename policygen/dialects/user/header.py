@@ -10,7 +10,7 @@ from policygen.dialects.selectors.functions import Struct
 from policygen.dialects.user.aggregates import Field, read_aggregate
 from policygen.dialects.user.arguments import conditions, parameters
 from policygen.dialects.user.layout import INDENT, WIDTH, comment, condition, returned, wrapped
-from policygen.dialects.user.tuned import Part, TunedSelector
+from policygen.dialects.user.tuned import TunedReturn, TunedSelector
 from policygen.model.arch import arch_number
 from policygen.model.emit import EmitAction, EmitReturn, EmitSelector
 from policygen.rendering import fill
@@ -37,7 +37,7 @@ class HeaderTarget:
 def selector_of(tuned: TunedSelector) -> EmitSelector:
     """A selector as data; workloads that get the same policy are in one return."""
     first = tuned.spots[0]
-    merged: dict[tuple[object, ...], list[Part]] = {}
+    merged: dict[tuple[object, ...], list[TunedReturn]] = {}
     for part in tuned.written:
         assert part.values is not None
         same = (part.spots[0].arguments.guard, *part.values.items())
@@ -51,7 +51,7 @@ def selector_of(tuned: TunedSelector) -> EmitSelector:
     )
 
 
-def _return(parts: Sequence[Part]) -> EmitReturn:
+def _return(parts: Sequence[TunedReturn]) -> EmitReturn:
     first = parts[0]
     assert first.values is not None
     names = first.spots[0].selector.roles
@@ -151,7 +151,7 @@ def _fallback(default: str, conversion: str | None) -> list[str]:
     return wrapped(lead, selector, "{}(cc);", 2)
 
 
-def _condition(parts: Sequence[Part]) -> str | None:
+def _condition(parts: Sequence[TunedReturn]) -> str | None:
     firsts = [part.spots[0] for part in parts]
     alternatives = [
         conditions(spot.selector, spot.arguments.spelled, spot.arguments.key) for spot in firsts

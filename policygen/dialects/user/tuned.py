@@ -13,7 +13,7 @@ from policygen.model.workload import Point, in_words
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TunedReturn:
     """Workloads with the same template arguments, and the policy that they get, if any."""
 
     spots: tuple[UserReturn, ...]
@@ -28,7 +28,7 @@ class TunedSelector:
     serves: tuple[PublicSelector, ...]
     """It, for each of its benchmarks."""
     fields: tuple[Field, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[TunedReturn, ...]
     policies: Policies
     """What CUB selects by itself."""
     arguments: Mapping[Point, Arguments]
@@ -39,7 +39,7 @@ class TunedSelector:
         return self.serves[0].selector.name
 
     @property
-    def written(self) -> tuple[Part, ...]:
+    def written(self) -> tuple[TunedReturn, ...]:
         """What it returns."""
         return tuple(part for part in self.parts if part.values is not None)
 

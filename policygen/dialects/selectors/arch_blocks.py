@@ -23,7 +23,7 @@ from policygen.dialects.selectors.additions import (
 from policygen.dialects.selectors.branches import facts_of
 from policygen.dialects.selectors.conditions import simplest
 from policygen.dialects.selectors.functions import Function
-from policygen.dialects.selectors.nearest import Bodies, Reached, own_condition, passed_by
+from policygen.dialects.selectors.nearest import Bodies, KnownReturn, own_condition, passed_by
 from policygen.dialects.selectors.statements import Body, Clause, Clauses
 from policygen.dialects.selectors.truth import Truth, defined
 from policygen.model.arch import arch_number
@@ -36,10 +36,10 @@ _WORD = re.compile(r"(?<![\w:])[a-z_]\w*\b(?!\s*[({:])")
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class ArchBlock:
     """A return that is to stand in a block for its architecture alone."""
 
-    beside: Reached
+    beside: KnownReturn
     """The return that it is like."""
     block: Clause
     """The block of an architecture in front of which the new one goes."""
@@ -52,12 +52,12 @@ class Front:
 
 def in_front(
     text: Text,
-    known: Sequence[Reached],
+    known: Sequence[KnownReturn],
     bodies: Bodies,
     truth: Truth,
     below: str | None,
-    decides: Reached | None,
-) -> Front | None:
+    decides: KnownReturn | None,
+) -> ArchBlock | None:
     """Where the block goes, and what a return for the workload asks for in it.
 
     All that the return asks for that decides it now holds, also where that is not known.
@@ -84,7 +84,7 @@ class _Way:
     around: tuple[str, str]
 
 
-def _ways(text: Text, one: Reached, bodies: Bodies) -> Iterator[_Way]:
+def _ways(text: Text, one: KnownReturn, bodies: Bodies) -> Iterator[_Way]:
     """Directly, or by a call from the function that knows the architecture."""
     place = _capability(one.clauses)
     if place is not None:
@@ -107,7 +107,7 @@ def _ways(text: Text, one: Reached, bodies: Bodies) -> Iterator[_Way]:
 
 
 def _made(
-    text: Text, one: Reached, call: re.Pattern[str], value: str, *, tested: bool
+    text: Text, one: KnownReturn, call: re.Pattern[str], value: str, *, tested: bool
 ) -> tuple[str, str] | None:
     """What a caller makes of what it is returned."""
     body = one.entry.body_span
@@ -137,13 +137,13 @@ def besides_arch(block: Clause) -> list[str]:
 
 def _front(
     text: Text,
-    one: Reached,
+    one: KnownReturn,
     way: _Way,
     truth: Truth,
     flags: set[str],
     below: str | None,
-    decides: Reached | None,
-) -> Iterator[tuple[tuple[int, ...], Front]]:
+    decides: KnownReturn | None,
+) -> Iterator[tuple[tuple[int, ...], ArchBlock]]:
     mine = [*besides_arch(way.block), *facts_of(way.inner)]
     conditions = [fact if one is decides else own_condition(fact, truth, flags) for fact in mine]
     if not conditions or None in conditions:
@@ -160,10 +160,10 @@ def _front(
     asked = tuple(simplest([fact for fact in conditions if fact]))
     other = sum(a != b for a, b in zip(mine, conditions, strict=False))
     cost = other, -arch_number(one.family.arch), len(asked)
-    yield cost, Front(one, block, asked, way.around, truth.arch, below)
+    yield cost, ArchBlock(one, block, asked, way.around, truth.arch, below)
 
 
-def _locals(text: Text, one: Reached) -> set[str]:
+def _locals(text: Text, one: KnownReturn) -> set[str]:
     """What a function computes or is told, as far as its return has it."""
     span = one.entry.body_span
     assert span is not None, "it has values"
@@ -195,12 +195,12 @@ def _is_seen(text: Text, way: _Way, word: str, block: Clause, truth: Truth) -> b
     return inner.start <= block.start < inner.end
 
 
-def add_in_front(text: Text, fronts: Sequence[tuple[Front, Returned]]) -> Addition:
+def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Returned]]) -> Addition:
     """One block with all returns that go there."""
-    first = fronts[0][0]
+    first = blocks[0][0]
     indent = indent_of(text.data, first.block.start)
     rows: list[str] = []
-    for front, new in fronts:
+    for front, new in blocks:
         inside = indent + UNIT * 2
         value = statement(text, front.beside.entry, new, inside, front.around)
         rows += guarded(front.conditions, value, indent + UNIT)

@@ -9,7 +9,7 @@ from policygen.source.text import Text
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """What reading the entries of one file needs."""
 
     text: Text

@@ -19,11 +19,11 @@ from policygen.dialects.selectors.additions import (
     insert,
     statement,
 )
+from policygen.dialects.selectors.arch_blocks import besides_arch, bounds, since_of
 from policygen.dialects.selectors.branches import facts_of
 from policygen.dialects.selectors.conditions import simplest
-from policygen.dialects.selectors.fronts import besides_arch, bounds, since_of
 from policygen.dialects.selectors.functions import Function
-from policygen.dialects.selectors.nearest import Bodies, Reached, own_condition, passed_by
+from policygen.dialects.selectors.nearest import Bodies, KnownReturn, own_condition, passed_by
 from policygen.dialects.selectors.statements import Clause
 from policygen.dialects.selectors.truth import Truth
 from policygen.model.arch import arch_number
@@ -33,10 +33,10 @@ from policygen.source.text import Text
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class ArchFunction:
     """A return in a function that is made after another one."""
 
-    beside: Reached
+    beside: KnownReturn
     """The return that it is like, of the function that is the model."""
     asked: int
     """Where the model is called."""
@@ -59,12 +59,12 @@ class Twin:
         return self.function.name.replace(self.beside.family.arch, self.since)
 
 
-def twin(
-    text: Text, known: Sequence[Reached], bodies: Bodies, truth: Truth, below: str | None
-) -> Twin | None:
+def arch_function(
+    text: Text, known: Sequence[KnownReturn], bodies: Bodies, truth: Truth, below: str | None
+) -> ArchFunction | None:
     """After the newest function of an earlier architecture, where it can be told apart by name."""
     flags = {fact for one in known for fact in one.entry.args}
-    found: list[tuple[tuple[int, ...], Twin]] = []
+    found: list[tuple[tuple[int, ...], ArchFunction]] = []
     for one in known:
         name = one.function.name.replace(one.family.arch, truth.arch)
         if not one.function.optional or name in {function.name for function, _ in bodies}:
@@ -80,7 +80,9 @@ def twin(
         conditions += passed
         other = sum(a != b for a, b in zip(mine, asked, strict=True))
         for at, variable, block in _calls(text, one.function, bodies):
-            made = Twin(one, at, variable, block, tuple(simplest(conditions)), truth.arch, below)
+            made = ArchFunction(
+                one, at, variable, block, tuple(simplest(conditions)), truth.arch, below
+            )
             cost = -arch_number(one.family.arch), other, len(conditions)
             found.append((cost, made))
     best = min(found, key=lambda pair: pair[0], default=None)
@@ -98,19 +100,21 @@ def _calls(text: Text, model: Function, bodies: Bodies) -> Iterator[tuple[int, s
                     yield match.start(), variable, clause
 
 
-def add_twin(text: Text, twins: Sequence[tuple[Twin, Returned]]) -> tuple[Addition, Addition]:
+def add_function(
+    text: Text, functions: Sequence[tuple[ArchFunction, Returned]]
+) -> tuple[Addition, Addition]:
     """The function with all returns for the architecture, and the block that asks it."""
-    return _function(text, twins), _block(text, twins[0][0])
+    return _function(text, functions), _block(text, functions[0][0])
 
 
-def _function(text: Text, twins: Sequence[tuple[Twin, Returned]]) -> Addition:
-    first = twins[0][0]
+def _function(text: Text, functions: Sequence[tuple[ArchFunction, Returned]]) -> Addition:
+    first = functions[0][0]
     model = first.function
     start = line_start(text.data, model.span.start)
     head = text.data[start : model.body.start].decode().splitlines()
     indent = indent_of(text.data, start + len(head[0]) - len(head[0].lstrip()))
     rows = [_renamed(row, first) for row in head]
-    for one, new in twins:
+    for one, new in functions:
         inside = indent + UNIT * 2
         value = statement(text, one.beside.entry, new, inside)
         rows += guarded(one.conditions, value, indent + UNIT)
@@ -118,7 +122,7 @@ def _function(text: Text, twins: Sequence[tuple[Twin, Returned]]) -> Addition:
     return insert(text, above(text, start), rows)
 
 
-def _block(text: Text, one: Twin) -> Addition:
+def _block(text: Text, one: ArchFunction) -> Addition:
     """Before that of an earlier architecture, behind that of a later one."""
     data, block = text.data, one.block
     indent = indent_of(data, block.start)
@@ -141,7 +145,7 @@ def _body(text: Text, block: Clause) -> int:
     return text.code.index(b"{", condition)
 
 
-def _renamed(row: str, one: Twin) -> str:
+def _renamed(row: str, one: ArchFunction) -> str:
     """A line with the names of the new architecture."""
     row = re.sub(rf"\b{one.function.name}\b", one.name, row)
     variable = one.variable.replace(one.beside.family.arch, one.since)
