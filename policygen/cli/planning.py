@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from policygen.model.plan import Action, Options, Plan
     from policygen.model.results import DbTop, Rules, ScoredWorkload
     from policygen.model.tuning import TuningHeader
-    from policygen.planning.cases import PlacedResult
+    from policygen.planning.places import PlacedResult
     from policygen.proof.oracle import Compiler
     from policygen.results.together import Together
 

@@ -1,6 +1,6 @@
 """What is the same for entries of all families of a tree: parameters become members and values."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ from policygen.bindings.variant import member_values
 from policygen.dialects.protocol import Spot
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
+from policygen.model.entry_text import Slot
 from policygen.model.plan import Target
 from policygen.model.tuning import Family, Value
 
@@ -30,6 +31,29 @@ class FamilySpot(Spot, ABC):
         return self.family.header
 
     @property
+    @abstractmethod
+    def slots(self) -> tuple[Slot, ...]:
+        """What an entry that is added asks for."""
+
+    @property
+    def target(self) -> Target:
+        """The entry that decides the workload, now or afterwards."""
+        entry = self.entry
+        return Target(
+            header=self.family.header,
+            namespace=self.family.namespace,
+            family=self.name,
+            args=tuple(slot or "·" for slot in (entry.args if entry else self.slots)),
+            line=entry.line if entry else None,
+        )
+
+    @property
+    def place(self) -> object:
+        """What is the same for all workloads of one entry."""
+        entry = self.entry
+        return *self.in_family, entry.span if entry else self.slots
+
+    @property
     def in_family(self) -> tuple[str, str, str]:
         """What is the same for all entries of the family."""
         return self.family.header, self.family.namespace, self.name
@@ -46,13 +70,3 @@ class FamilySpot(Spot, ABC):
     def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
         """What the policy shows with these values."""
         return expected_values(self.site, self.binding, members, self.told.sizes)
-
-    def targeted(self, slots: tuple[str | None, ...], line: int | None) -> Target:
-        """An entry of the family as plans name it."""
-        return Target(
-            header=self.family.header,
-            namespace=self.family.namespace,
-            family=self.name,
-            args=tuple(slot or "·" for slot in slots),
-            line=line,
-        )

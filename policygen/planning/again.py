@@ -12,8 +12,7 @@ from policygen.model.labels import parse_label
 from policygen.model.plan import Action, Plan, Reached
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import in_words
-from policygen.planning.cases import PlacedResult
-from policygen.planning.places import bounded
+from policygen.planning.places import PlacedResult, bounded
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
 REMEDY = "The plan was changed, or is of another policygen; make it again."

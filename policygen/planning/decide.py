@@ -11,9 +11,9 @@ from policygen.errors import InputError
 from policygen.model.entry_text import Content
 from policygen.model.plan import Action, Options, PlanDecision
 from policygen.model.results import ScoredVariant
-from policygen.planning.cases import PlacedResult
 from policygen.planning.label import label
-from policygen.planning.measured import action, numbers
+from policygen.planning.measured import action, in_scores
+from policygen.planning.places import PlacedResult
 from policygen.results.together import Together
 
 ChooseTogether = Callable[[Sequence[PlacedResult]], Together]
@@ -247,8 +247,7 @@ def _action(
         case.measurement,
         decision=decision,
         reason=reason,
-        variant=variant.variant if variant else None,
-        scores=numbers(variant) if variant else None,
+        **in_scores(variant),
         target=(case.spot if own else case.spot.general).target,
         before=before,
         after={**before, **wanted},

@@ -18,9 +18,9 @@ from policygen.model.facts import Told
 from policygen.model.plan import Action, Options
 from policygen.model.policies import Policies, Question
 from policygen.model.results import ScoredWorkload
-from policygen.planning.cases import PlacedResult, by_entry
 from policygen.planning.decide import decide
 from policygen.planning.measured import Measurement, Spaces, measurements
+from policygen.planning.places import PlacedResult, by_entry
 from policygen.results.together import Together
 
 ChooseForAll = Callable[[Sequence[ScoredWorkload]], Together]

@@ -3,8 +3,8 @@
 from policygen.dialects.provenance import labelled
 from policygen.model.plan import Options
 from policygen.model.results import ScoredVariant
-from policygen.planning.cases import PlacedResult
 from policygen.planning.measured import gpu_name, numbers
+from policygen.planning.places import PlacedResult
 
 
 def label(variant: ScoredVariant, case: PlacedResult, options: Options) -> str:

@@ -6,8 +6,8 @@ from policygen.errors import InputError
 from policygen.model.plan import Joint, Named
 from policygen.model.results import ScoredVariant, ScoredWorkload
 from policygen.model.workload import Point
-from policygen.planning.cases import PlacedResult
 from policygen.planning.decide import ChooseTogether
+from policygen.planning.places import PlacedResult
 from policygen.results.together import Together
 
 Points = tuple[Point, ...]

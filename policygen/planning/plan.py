@@ -27,14 +27,13 @@ from policygen.model.plan import (
 )
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import Point
-from policygen.planning.cases import PlacedResult, by_entry
 from policygen.planning.decide import ChooseTogether, Decided, decide
 from policygen.planning.files import planned_file
 from policygen.planning.judge import differs
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone
 from policygen.planning.oracle import Oracle
-from policygen.planning.places import bounded, find_places, next_arch
+from policygen.planning.places import PlacedResult, bounded, by_entry, find_places, next_arch
 from policygen.source.splice import splice
 
 INHERIT = "Let later architectures inherit: --reach later"

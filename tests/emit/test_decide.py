@@ -5,9 +5,9 @@ from policygen.errors import InputError
 from policygen.model.facts import Told
 from policygen.model.plan import Options
 from policygen.model.policies import Whole
-from policygen.planning.cases import PlacedResult
 from policygen.planning.emitter import Emitter, part_of
 from policygen.planning.measured import measurements
+from policygen.planning.places import PlacedResult
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, benchmark, scored
 

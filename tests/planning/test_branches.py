@@ -13,8 +13,8 @@ from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding
 from policygen.model.facts import Compared, Told
 from policygen.model.plan import Options
-from policygen.planning.cases import PlacedResult
 from policygen.planning.measured import measurements
+from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from tests.planning.pretend import CUB
 from tests.planning.wanted import benchmark, no_common_variant, scored

@@ -19,10 +19,10 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Options, Plan
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
 from policygen.planning.again import again, check_decisions, check_same
-from policygen.planning.cases import PlacedResult
 from policygen.planning.files import changed_headers
 from policygen.planning.judge import judge
 from policygen.planning.memory import remembered
+from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.proof.oracle import Compiler
 from policygen.proof.probe import workloads

@@ -23,7 +23,7 @@ from policygen.dialects.selectors.additions import (
 from policygen.dialects.selectors.branches import facts_of
 from policygen.dialects.selectors.conditions import simplest
 from policygen.dialects.selectors.functions import Function
-from policygen.dialects.selectors.nearest import Bodies, KnownReturn, own_condition, passed_by
+from policygen.dialects.selectors.nearest import Bodies, KnownReturn, asked
 from policygen.dialects.selectors.statements import Body, Clause, Clauses
 from policygen.dialects.selectors.truth import Truth, defined
 from policygen.model.arch import arch_number
@@ -145,22 +145,17 @@ def _front(
     decides: KnownReturn | None,
 ) -> Iterator[tuple[tuple[int, ...], ArchBlock]]:
     mine = [*besides_arch(way.block), *facts_of(way.inner)]
-    conditions = [fact if one is decides else own_condition(fact, truth, flags) for fact in mine]
-    if not conditions or None in conditions:
-        return
-    passed = passed_by(one, [fact for fact in conditions if fact], truth)
-    if passed is None:
-        return
-    conditions += passed
+    wanted = asked(one, mine, truth, flags, as_it_is=one is decides)
     block = _first(way, arch_number(truth.arch))
-    needed = {word for fact in conditions for word in _WORD.findall(fact or "")}
-    needed |= _locals(text, one)
-    if block is None or not all(_is_seen(text, way, word, block, truth) for word in needed):
+    if wanted is None or block is None:
         return
-    asked = tuple(simplest([fact for fact in conditions if fact]))
-    other = sum(a != b for a, b in zip(mine, conditions, strict=False))
-    cost = other, -arch_number(one.family.arch), len(asked)
-    yield cost, ArchBlock(one, block, asked, way.around, truth.arch, below)
+    conditions, other = wanted
+    needed = {word for fact in conditions for word in _WORD.findall(fact)} | _locals(text, one)
+    if not all(_is_seen(text, way, word, block, truth) for word in needed):
+        return
+    asks = tuple(simplest(conditions))
+    cost = other, -arch_number(one.family.arch), len(asks)
+    yield cost, ArchBlock(one, block, asks, way.around, truth.arch, below)
 
 
 def _locals(text: Text, one: KnownReturn) -> set[str]:

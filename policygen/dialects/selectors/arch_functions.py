@@ -23,7 +23,7 @@ from policygen.dialects.selectors.arch_blocks import besides_arch, bounds, since
 from policygen.dialects.selectors.branches import facts_of
 from policygen.dialects.selectors.conditions import simplest
 from policygen.dialects.selectors.functions import Function
-from policygen.dialects.selectors.nearest import Bodies, KnownReturn, own_condition, passed_by
+from policygen.dialects.selectors.nearest import Bodies, KnownReturn, asked
 from policygen.dialects.selectors.statements import Clause
 from policygen.dialects.selectors.truth import Truth
 from policygen.model.arch import arch_number
@@ -69,20 +69,13 @@ def arch_function(
         name = one.function.name.replace(one.family.arch, truth.arch)
         if not one.function.optional or name in {function.name for function, _ in bodies}:
             continue
-        mine = facts_of(one.clauses)
-        asked = [own_condition(fact, truth, flags) for fact in mine]
-        if not asked or None in asked:
+        wanted = asked(one, facts_of(one.clauses), truth, flags)
+        if wanted is None:
             continue
-        conditions = [fact for fact in asked if fact]
-        passed = passed_by(one, conditions, truth)
-        if passed is None:
-            continue
-        conditions += passed
-        other = sum(a != b for a, b in zip(mine, asked, strict=True))
+        conditions, other = wanted
+        asks = tuple(simplest(conditions))
         for at, variable, block in _calls(text, one.function, bodies):
-            made = ArchFunction(
-                one, at, variable, block, tuple(simplest(conditions)), truth.arch, below
-            )
+            made = ArchFunction(one, at, variable, block, asks, truth.arch, below)
             cost = -arch_number(one.family.arch), other, len(conditions)
             found.append((cost, made))
     best = min(found, key=lambda pair: pair[0], default=None)

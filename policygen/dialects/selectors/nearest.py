@@ -120,6 +120,20 @@ def _near(one: KnownReturn, truth: Truth, flags: set[str]) -> BesideReturn | Non
     return BesideReturn(one, one.clauses[level], around, conditions)
 
 
+def asked(
+    one: KnownReturn, facts: Sequence[str], truth: Truth, flags: set[str], *, as_it_is: bool = False
+) -> tuple[list[str], int] | None:
+    """What a return like another asks for, and how much of it is other; none without an answer."""
+    own = [fact if as_it_is else own_condition(fact, truth, flags) for fact in facts]
+    conditions = [fact for fact in own if fact]
+    if not conditions or None in own:
+        return None
+    passed = passed_by(one, conditions, truth)
+    if passed is None:
+        return None
+    return conditions + passed, sum(a != b for a, b in zip(facts, conditions, strict=True))
+
+
 def own_condition(fact: str, truth: Truth, flags: set[str]) -> str | None:
     """A condition as it is, or with what the workload has; none where nothing can be said."""
     held = truth.holds(fact)

@@ -30,9 +30,8 @@ from policygen.dialects.sites import site_of
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
-from policygen.model.entry_text import Content
+from policygen.model.entry_text import Content, Slot
 from policygen.model.facts import Told
-from policygen.model.plan import Target
 from policygen.model.tuning import Entry
 from policygen.source.text import Text
 
@@ -92,18 +91,9 @@ class GuardedReturn(FamilySpot):
         return lead and lead[1]
 
     @property
-    def target(self) -> Target:
-        """The return that decides the workload, now or afterwards."""
-        entry = self.entry
-        if entry is None:
-            return self.targeted(self.new.facts if self.new else (), None)
-        return self.targeted(entry.args, entry.line)
-
-    @property
-    def place(self) -> object:
-        """What is the same for all workloads of one return."""
-        entry = self.entry
-        return *self.in_family, entry.span if entry else self.new and self.new.facts
+    def slots(self) -> tuple[Slot, ...]:
+        """The conditions of a return that is added."""
+        return self.new.facts if self.new else ()
 
     @property
     def types(self) -> Mapping[TypeName, str]:

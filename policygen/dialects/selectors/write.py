@@ -91,7 +91,7 @@ def _order(write: EntryWrite) -> tuple[object, ...]:
     What is like a return of a later architecture comes before what is like one of an earlier.
     """
     spot = _spot(write)
-    facts = spot.new.facts if spot.new else ()
+    facts = tuple(fact for fact in spot.slots if fact)
     newest = -arch_number(spot.family.arch)
     return newest, sizes_of(facts), -len(facts), facts
 

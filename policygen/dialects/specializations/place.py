@@ -20,9 +20,8 @@ from policygen.dialects.specializations.keys import (
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
-from policygen.model.entry_text import Content
+from policygen.model.entry_text import Content, Slot
 from policygen.model.facts import Told
-from policygen.model.plan import Target
 from policygen.model.tuning import Entry, Family, Value
 
 
@@ -34,6 +33,8 @@ class Specialization(FamilySpot):
     """What later families say, and this one leaves to its policy: the load modifier of sm90."""
     named_key: EntryKey | None = None
     """That of an entry for one of the types alone."""
+    known_key: list[EntryKey] = field(default_factory=list, compare=False)
+    """The general one, once it is looked for: that takes milliseconds."""
 
     @property
     def is_new(self) -> bool:
@@ -56,21 +57,16 @@ class Specialization(FamilySpot):
     @property
     def key(self) -> EntryKey:
         """Under which an entry would be added."""
-        return self.named_key or general_key(self.family, self.args)
+        if self.named_key is not None:
+            return self.named_key
+        if not self.known_key:
+            self.known_key.append(general_key(self.family, self.args))
+        return self.known_key[0]
 
     @property
-    def target(self) -> Target:
-        """The entry that decides the workload, now or afterwards."""
-        entry = self.entry
-        if entry is None:
-            return self.targeted(self.key.slots, None)
-        return self.targeted(entry.args, entry.line)
-
-    @property
-    def place(self) -> object:
-        """What is the same for all workloads of one entry."""
-        entry = self.entry
-        return *self.in_family, entry.span if entry else self.key.slots
+    def slots(self) -> tuple[Slot, ...]:
+        """What an entry that is added asks for."""
+        return self.key.slots
 
     @property
     def types(self) -> Mapping[TypeName, str]:
@@ -85,7 +81,7 @@ class Specialization(FamilySpot):
     @property
     def named(self) -> str:
         """The type that its entry names, besides what it names anyway."""
-        pairs = zip(self.key.slots, general_key(self.family, self.args).slots, strict=True)
+        pairs = zip(self.key.slots, self.general.key.slots, strict=True)
         return ", ".join(slot for slot, other in pairs if slot and slot != other)
 
     @property
