@@ -1,3 +1,5 @@
+import pytest
+
 from policygen.dialects.user.arguments import Arguments
 from policygen.dialects.user.place import UserReturn
 from policygen.dialects.user.public import selector_for
@@ -112,6 +114,14 @@ def test_a_policy_that_lacks_what_was_measured_is_rejected_with_the_reason_alone
     assert {(a.decision, a.reason, a.selector) for a in part.actions} == {
         ("reject", "ReducePolicy has no field items. Correct the selector.", "reduce")
     }
+
+
+def test_a_return_of_ones_own_takes_what_has_its_arguments_and_keeps_nothing_for_others():
+    one, same = case(GOOD).spot, case(OTHER, "I8").spot
+    assert one.takes(same)
+    assert (one.entry, one.types, one.too_broad, one.named) == (None, {}, None, "")
+    with pytest.raises(InputError, match="no entry can keep what a workload has"):
+        one.kept("a workload")
 
 
 def test_a_workload_that_cannot_be_planned_with_is_rejected_with_the_reason():

@@ -130,7 +130,7 @@ class GuardedReturn(FamilySpot):
         """Whether it decides another workload, or may."""
         if self.new and other.header == self.header:
             return self.new.takes(other.told)
-        return other.place == self.place
+        return Spot.takes(self, other)
 
 
 @dataclass(frozen=True, slots=True)
