@@ -32,22 +32,21 @@ class Tree:
     def marked(self, dialect: "Dialect") -> "Mapping[str, Marked]":
         """Marked copies of the headers that hold entries in a dialect."""
         from policygen.bindings.load import bound
+        from policygen.dialects.known import DIALECTS
         from policygen.proof.sites import marked_members
         from policygen.source.files import read_bytes
-        from policygen.source.marks import mark_header, mark_returns
 
         def data(header: "TuningHeader") -> bytes:
             return read_bytes(self.paths[header.name])
 
-        if dialect == "selectors":
-            return {h.name: mark_returns(h, data(h)) for h in self.headers if h.selectors}
-        members = marked_members(bound(self.cub.version), dialect)
-        return {h.name: mark_header(h, data(h), members) for h in self.headers if h.families}
+        spelled, members = DIALECTS[dialect], marked_members(bound(self.cub.version), dialect)
+        held = [header for header in self.headers if spelled.read(header)]
+        return {header.name: spelled.mark(header, data(header), members) for header in held}
 
     def enabled(self) -> "Mapping[str, Marked]":
         """Copies of headers with guarded returns that are commented out, which are code there."""
+        from policygen.dialects.selectors.enabled import enable_returns
         from policygen.source.files import read_bytes
-        from policygen.source.marks import enable_returns
 
         made = (enable_returns(h, read_bytes(self.paths[h.name])) for h in self.headers)
         return {copy.header.name: copy for copy in made if copy.entries}
@@ -56,7 +55,7 @@ class Tree:
 def read_tree(cub: "Cub", names: Sequence[str] = ()) -> Tree:
     """Scans the headers of a tree: those that are named, by algorithm or by header, or all."""
     from policygen import tree
-    from policygen.source.scan import scan_headers
+    from policygen.dialects.scan import scan_headers
 
     known = {path.name: path for path in tree.tuning_headers(cub)}
     wanted = _header_names(names, known, cub.version) or frozenset(known)

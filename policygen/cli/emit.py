@@ -13,13 +13,13 @@ from policygen.cli.plan_options import choice_options
 from policygen.errors import InputError, Problems
 
 if TYPE_CHECKING:
-    from policygen.emit.emitter import Tuned
-    from policygen.emit.header import Target
+    from policygen.dialects.selectors.functions import Struct
+    from policygen.dialects.user.header import HeaderTarget
+    from policygen.dialects.user.tuned import TunedSelector
     from policygen.model.cub import Cub
     from policygen.model.emit import EmitAction, EmitProof, Emitted
     from policygen.model.policies import Policies, Question
     from policygen.model.results import ScoredWorkload
-    from policygen.source.selectors.functions import Struct
 
 SINCE = (3, 5)
 """The first version whose device algorithms take policy selectors."""
@@ -116,9 +116,9 @@ def _emitted(
     from policygen.cli.asking import compile_progress
     from policygen.cli.opening import open_cub
     from policygen.cli.planning import chooser, ranked
-    from policygen.emit.emitter import Emitter
-    from policygen.emit.header import Target, render, selector_of
+    from policygen.dialects.user.header import HeaderTarget, render, selector_of
     from policygen.model.emit import Emitted
+    from policygen.planning.emitter import Emitter
     from policygen.proof.policies import ask_policies
     from policygen.proof.probe import AskedTree
     from policygen.proof.toolchain import find_toolchain
@@ -152,7 +152,7 @@ def _emitted(
     if not written:
         raise _nothing(actions)
     file = Path(out).name if out else f"{namespace.replace('::', '_')}.cuh"
-    target = Target(cub.version, arch, _until(arch), std, namespace, file)
+    target = HeaderTarget(cub.version, arch, _until(arch), std, namespace, file)
     selectors = tuple(selector_of(each) for each in written)
     text = render(written, selectors, target, structs)
     proof = None
@@ -185,7 +185,7 @@ def _check_version(cub: "Cub") -> None:
 def _structs(cub: "Cub") -> "dict[str, Struct]":
     """What the folder of tuning headers declares, those without selectors included."""
     from policygen import tree
-    from policygen.emit.aggregates import find_aggregates
+    from policygen.dialects.user.aggregates import find_aggregates
     from policygen.source.files import read_bytes
 
     folder = tree.tuning_headers(cub)[0].parent
@@ -230,14 +230,14 @@ def _until(arch: str) -> str | None:
 
 
 def _proven(
-    tuned: "Sequence[Tuned]",
-    target: "Target",
+    tuned: "Sequence[TunedSelector]",
+    target: "HeaderTarget",
     text: str,
     ask: "Callable[[Sequence[Question], tuple[str, ...]], Policies]",
 ) -> "EmitProof":
     """What the header does; anything else than it says is an error."""
-    from policygen.emit.judge import judge, questions
     from policygen.errors import EffectError
+    from policygen.planning.emit_judge import judge, questions
     from policygen.proof.overlay import overlay
     from policygen.tree.manifest import shipped
 

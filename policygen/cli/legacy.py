@@ -174,7 +174,7 @@ def stands(
 
 def _older_tree(found: "Tree", names: "Collection[str]") -> "Tree":
     """Some headers of a tree, as its older dispatchers see them."""
-    from policygen.planning.legacy import older
+    from policygen.dialects.specializations.older import older
 
     return replace(
         found,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from policygen.model.resolve import Resolution
     from policygen.model.results import DbTop, Rules, ScoredWorkload
     from policygen.model.tuning import TuningHeader
-    from policygen.planning.cases import Case
+    from policygen.planning.places import PlacedResult
     from policygen.proof.oracle import Compiler
     from policygen.results.together import Together
 
@@ -74,11 +74,11 @@ def compiler_for(
     """The compiler, for a tree whose headers hold some data."""
     from policygen.bindings.load import bound
     from policygen.cli.asking import compile_progress
+    from policygen.dialects.known import DIALECTS
+    from policygen.dialects.scan import read_changed
     from policygen.proof.oracle import Compiler
     from policygen.proof.sites import marked_members, with_new_families
     from policygen.proof.toolchain import find_toolchain
-    from policygen.source.marks import mark_header, mark_returns
-    from policygen.source.scan import read_changed
 
     members = marked_members(bound(found.cub.version), "specializations")
 
@@ -87,9 +87,7 @@ def compiler_for(
     def marked(name: str, content: bytes) -> "Marked":
         same = content == data[name]
         header = headers[name] if same else read_changed(found.paths[name], content)
-        if found.cub.dialect == "selectors":
-            return mark_returns(header, content)
-        return mark_header(header, content, with_new_families(members, header))
+        return DIALECTS[found.cub.dialect].mark(header, content, with_new_families(members, header))
 
     def mark(wanted: Mapping[str, bytes]) -> "dict[str, Marked]":
         missing = [item for item in wanted.items() if item not in known]
@@ -174,11 +172,11 @@ def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
 def work_again(plan: "Plan", cub: "Cub", *, quiet: bool) -> Work:
     """A plan that was kept: its edits are made again, and must be those that it has."""
     from policygen.cli.legacy import families_again
+    from policygen.dialects.protocol import TuningTree
     from policygen.planning.again import again, check_decisions, check_same
     from policygen.planning.files import check_tree
     from policygen.planning.legacy import part
     from policygen.planning.memory import remembered
-    from policygen.planning.places import Sources
     from policygen.planning.plan import Planner
 
     check_decisions(plan)
@@ -186,7 +184,7 @@ def work_again(plan: "Plan", cub: "Cub", *, quiet: bool) -> Work:
     found, data, compiler = open_tree(cub, names, quiet=quiet)
     check_tree(plan, data)
     planner = Planner(
-        Sources(found.cub, compiler.headers, data),
+        TuningTree(found.cub, compiler.headers, data),
         plan.options,
         compiler,
         remembered(plan.joint),
@@ -209,15 +207,15 @@ def plan_for(
     """A plan for one architecture."""
     from policygen.cli.legacy import with_families
     from policygen.cli.opening import open_cub
+    from policygen.dialects.protocol import TuningTree
     from policygen.planning.bases import base_remarks
-    from policygen.planning.places import Sources
     from policygen.planning.plan import Planner
 
     cub = open_cub(given["cub"], given.get("store", STORE), whole=True)
     names = _headers(results.top.workloads, cub.version)
     found, data, compiler = open_tree(cub, names, quiet=quiet)
     planner = Planner(
-        Sources(found.cub, compiler.headers, data),
+        TuningTree(found.cub, compiler.headers, data),
         options,
         compiler,
         _together(results.files, options.rules),
@@ -303,7 +301,7 @@ def chooser(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[ScoredWorklo
     return lambda wanted: choose_together(files.databases, wanted, rules, files.declared)
 
 
-def _together(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[Case]], Together]":
+def _together(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[PlacedResult]], Together]":
     choose = chooser(files, rules)
     return lambda cases: choose([case.measurement.scored for case in cases])
 

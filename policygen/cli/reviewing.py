@@ -186,8 +186,8 @@ def _steps(change: Change) -> tuple[str, ...]:
 def _before(base: "Base", names: Sequence[str]) -> "Tree":
     """The side before; headers that were replaced are read where they stand before all others."""
     from policygen.cli.asking import Tree, read_tree
+    from policygen.dialects.scan import scan_headers
     from policygen.proof.overlay import overlay
-    from policygen.source.scan import scan_headers
     from policygen.tree.manifest import shipped
 
     assert base.cub is not None

@@ -77,9 +77,9 @@ def read_scan(
     selectors: bool = False,
 ) -> "tuple[Scan, tuple[SourceError, ...]]":
     """The scan of a tree, or of some of its headers, and what could not be read."""
+    from policygen.dialects.scan import scan_headers
     from policygen.model.base import Problem
     from policygen.model.tuning import Scan
-    from policygen.source.scan import scan_headers
     from policygen.source.select import matches, select_families
 
     pattern, args, wanted = parse_regex(regex), parse_axes(axes), parse_archs(archs)

@@ -43,7 +43,7 @@ class Selected:
     number: int | None = None
     """That of the entry, in a marked header."""
     since: str | None = None
-    """In the selector dialect: the arch since which the policy is the same; none for defaults."""
+    """Where a policy is a return: the arch since which it is the same; none for defaults."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from policygen import resources, tree
 from policygen.bindings import load
 from policygen.bindings.load import axis_type, axis_values, bound, is_tested
 from policygen.config import load_toml
+from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError, SourceError
 from policygen.model.bindings import Binding, Call, Types
-from policygen.source.scan import scan_headers
 from tests.trees import tree as cub_tree
 
 VERSIONS = ["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"]

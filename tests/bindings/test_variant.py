@@ -13,11 +13,11 @@ from policygen.bindings.variant import (
     variant_parameters,
     within_limits,
 )
+from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
 from policygen.proof.inheritance import base_of
-from policygen.source.scan import scan_headers
 from tests.trees import tree as cub_tree
 
 SIZES = (1, 2, 4, 8, 16)

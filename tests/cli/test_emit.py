@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen import __version__
-from policygen.emit import header
+from policygen.dialects.user import header
 from policygen.textdiff import unified
 from tests.cli.tuned import run
 from tests.probing import root

@@ -6,11 +6,12 @@ from functools import cache
 
 from policygen import tree
 from policygen.bindings.load import axis_values
-from policygen.emit.aggregates import find_aggregates
-from policygen.emit.emitter import Emitter, Tuned
-from policygen.emit.header import Target, render, selector_of
-from policygen.emit.judge import judge, questions
+from policygen.dialects.user.aggregates import find_aggregates
+from policygen.dialects.user.header import HeaderTarget, render, selector_of
+from policygen.dialects.user.tuned import TunedSelector
 from policygen.model.emit import EmitSelector
+from policygen.planning.emit_judge import judge, questions
+from policygen.planning.emitter import Emitter
 from policygen.proof.overlay import overlay
 from policygen.proof.policies import ask_policies
 from policygen.proof.probe import AskedTree
@@ -70,9 +71,9 @@ class Made:
     """A header, and what it was made of."""
 
     emitter: Emitter
-    tuned: list[Tuned]
+    tuned: list[TunedSelector]
     selectors: tuple[EmitSelector, ...]
-    target: Target
+    target: HeaderTarget
     text: str
 
     @property
@@ -122,7 +123,7 @@ def make(version, scored: Iterable, std=20, arch="sm90", together=same_for_all) 
 
 def again(emitter, tuned, version, std, arch) -> Made:
     """The same results as a header in one of the languages."""
-    target = Target(opened(version).version, arch, UNTIL[arch], std, "my_tunings", FILE)
+    target = HeaderTarget(opened(version).version, arch, UNTIL[arch], std, "my_tunings", FILE)
     selectors = tuple(selector_of(one) for one in tuned)
     text = render(tuned, selectors, target, structs(version))
     return Made(emitter, tuned, selectors, target, text)

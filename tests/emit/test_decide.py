@@ -1,10 +1,16 @@
-from policygen.emit.aggregates import find_aggregates, leaves, read_aggregate
-from policygen.emit.arguments import Arguments
-from policygen.emit.decide import Case, decide
-from policygen.emit.emitter import Emitter
-from policygen.emit.selectors import served
+import pytest
+
+from policygen.dialects.user.aggregates import find_aggregates, leaves, read_aggregate
+from policygen.dialects.user.arguments import Arguments
+from policygen.dialects.user.place import UserReturn
+from policygen.dialects.user.public import selector_for
+from policygen.errors import InputError
+from policygen.model.plan import Options
 from policygen.model.policies import Whole
+from policygen.model.selection import Selected
+from policygen.planning.emitter import Emitter, part_of
 from policygen.planning.measured import measurements
+from policygen.planning.places import PlacedResult
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, benchmark, scored
 
@@ -46,7 +52,14 @@ def case(variant, t="I32", now=NOW, version=VERSION):
     ((measurement,), _) = measurements([result], VERSION, "sm90", force=True)
     base = Whole(now, {}, {"axis::T": BYTES[t], "AccumT": max(4, BYTES[t])})
     known = Arguments(("int",), ("int",), None, ())
-    return Case(measurement, served(one, VERSION), FIELDS, base, known)
+    told = Selected(now, None, {}, base.sizes)
+    return PlacedResult(
+        UserReturn(told, selector_for(one, VERSION), FIELDS, base, known), measurement
+    )
+
+
+def decide(cases, choose):
+    return part_of(cases, choose, Options(arch="sm90"))
 
 
 def none(_scored):
@@ -105,6 +118,22 @@ def test_a_variant_that_means_different_values_is_rejected():
     assert {a.reason for a in part.actions} == {
         "one variant means different values for each of them"
     }
+
+
+def test_a_policy_that_lacks_what_was_measured_is_rejected_with_the_reason_alone():
+    lacking = {path: value for path, value in NOW.items() if "items" not in path}
+    part = decide([case(GOOD, now=lacking), case(GOOD, "I8", now=lacking)], none)
+    assert {(a.decision, a.reason, a.selector) for a in part.actions} == {
+        ("reject", "ReducePolicy has no field multi_tile.items_per_thread", "reduce")
+    }
+
+
+def test_a_return_of_ones_own_takes_what_has_its_arguments_and_keeps_nothing_for_others():
+    one, same = case(GOOD).spot, case(OTHER, "I8").spot
+    assert one.takes(same)
+    assert (one.entry, one.types, one.too_broad, one.named) == (None, {}, None, "")
+    with pytest.raises(InputError, match="no entry can keep what a workload has"):
+        one.kept("a workload")
 
 
 def test_a_workload_that_cannot_be_planned_with_is_rejected_with_the_reason():

@@ -5,13 +5,13 @@ What it says of a header is what nvcc says of it beside CUB's own policies: test
 
 from dataclasses import dataclass, field
 
+from policygen.dialects.header import read_header
+from policygen.dialects.protocol import TuningTree
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
 from policygen.model.plan import Options
 from policygen.model.selection import Delta, DeltaRow, FamilyKey, Selected
-from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
-from policygen.source.header import read_header
 from tests.planning.wanted import GPUS, benchmark, made, no_common_variant, scored
 
 VERSION = "3.0.1"
@@ -266,7 +266,7 @@ def want(point, variant, version=VERSION, gpu=GPUS["sm100"]):
 
 def planner(oracle, *, together=no_common_variant, prove=True, **options):
     header = read_header(oracle.header, oracle.data)
-    sources = Sources(CUB, {oracle.header: header}, {oracle.header: oracle.data})
+    sources = TuningTree(CUB, {oracle.header: header}, {oracle.header: oracle.data})
     return Planner(sources, Options(**{"arch": "sm100", **options}), oracle, together, prove)
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.model.selection import Selected
 from policygen.planning import legacy
-from policygen.source.header import read_header
 from tests.planning.pretend import SUM, SUM_INT, SUM_MIN, SUMS, plan, source, summed, sums
 from tests.planning.test_plan import ONE
 

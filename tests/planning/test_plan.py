@@ -4,15 +4,17 @@ import hashlib
 
 import pytest
 
+from policygen.dialects.header import read_header
+from policygen.dialects.protocol import TuningTree
+from policygen.dialects.sites import site_of
+from policygen.dialects.specializations.dialect import Specializations
+from policygen.dialects.specializations.place import family_spot
 from policygen.errors import InputError, Problems
-from policygen.model.entry_text import Content
 from policygen.model.plan import Options, Plan
 from policygen.model.selection import FamilyKey, Selected
-from policygen.planning.decide import Write
-from policygen.planning.destination import destination, next_arch, site_of
 from policygen.planning.files import changed_headers, check_tree
 from policygen.planning.measured import measurements
-from policygen.source.header import read_header
+from policygen.planning.places import find_places, next_arch
 from tests.planning.pretend import (
     CUB,
     KEYED,
@@ -246,16 +248,14 @@ key_size::_8, accum_size::_8>
 
 def test_entries_that_fail_only_together_are_all_rejected(monkeypatch):
     """No two entries are known that do: what writes them is made to refuse."""
-    from policygen.planning import plan as module
+    real = Specializations.write
 
-    real = module.header_edits
-
-    def touchy(header, data, writes, *rest):
+    def touchy(self, name, writes):
         if len(writes) > 1:
             raise InputError("two edits meet")
-        return real(header, data, writes, *rest)
+        return real(self, name, writes)
 
-    monkeypatch.setattr(module, "header_edits", touchy)
+    monkeypatch.setattr(Specializations, "write", touchy)
     made = plan(sums(types=("I32", "F64")), {I32: OTHER, summed("F64"): OTHER})
     assert [(d, r) for _, d, r in told(made)] == [("reject", "two edits meet")] * 2
 
@@ -402,7 +402,9 @@ def test_the_family_of_an_architecture_is_its_own_or_made_after_the_one_before()
     oracle = by_key()
     headers = {oracle.header: read_header(oracle.header, oracle.data)}
     bench = benchmark("3.0.1", "reduce.by_key")
-    found = {arch: destination(bench, CUB, headers, arch) for arch in ("sm90", "sm100", "sm120")}
+    sources, nothing = TuningTree(CUB, headers, {}), Selected({}, None, {}, {})
+    archs = ("sm90", "sm100", "sm120")
+    found = {arch: family_spot(bench, nothing, sources, arch) for arch in archs}
     assert {arch: (to.family.name, to.name, to.is_new) for arch, to in found.items()} == {
         "sm90": ("sm90_tuning", "sm90_tuning", False),
         "sm100": ("sm100_tuning", "sm100_tuning", False),
@@ -417,15 +419,15 @@ def test_an_entry_of_another_family_takes_nothing():
         label = OTHER if one is oracle else KEYED_ONE
         made = planner(one, arch="sm100")
         known, _ = measurements([want(point, label)], "3.0.1", "sm100", force=False)
-        found += made.places.cases(known)[0]
-    write = Write((found[0],), Content("empty"), None, found[0].key, "")
-    assert (write.takes(found[0]), write.takes(found[1])) == (True, False)
+        found += find_places(known, made.dialect, made.oracle, "sm100")[0]
+    one, two = (case.spot for case in found)
+    assert (one.takes(one), one.takes(two)) == (True, False)
 
 
 def test_a_benchmark_that_selectors_alone_decide_has_no_family():
     found = benchmark("3.5.0", "reduce.deterministic")
     with pytest.raises(InputError) as caught:
-        site_of(found, "3.5.0")
+        site_of(found, "3.5.0", "specializations")
     told = "cub.bench.reduce.deterministic has no family of tunings in CUB 3.5.0"
     assert str(caught.value) == told
 

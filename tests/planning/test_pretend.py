@@ -5,8 +5,8 @@ import pytest
 from policygen import tree
 from policygen.cli.asking import read_tree
 from policygen.cli.planning import compiler_for
+from policygen.dialects.header import read_header
 from policygen.source.files import read_bytes
-from policygen.source.header import read_header
 from tests.planning.pretend import (
     KEYED,
     KEYED_INT,
@@ -89,8 +89,8 @@ def assert_same(folder, oracle, namespace, text):
         for point in oracle.points:
             assert pretended[point].values == said[point].values, (point, arch)
             assert pretended[point].sizes == said[point].sizes, (point, arch)
-            for name, key in said[point].leads.items():
-                assert lead(pretended[point].leads[name]) == lead(key), (point, arch, name)
+            for name, key in said[point].keys.items():
+                assert lead(pretended[point].keys[name]) == lead(key), (point, arch, name)
 
 
 @pytest.mark.parametrize("name", sampled(TOYS, "a named type"))

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from policygen import tree as trees
 from policygen.bindings.variant import member_values
 from policygen.cli.planning import open_tree
+from policygen.dialects.protocol import TuningTree
+from policygen.dialects.scan import read_changed
+from policygen.dialects.specializations.place import family_spot
 from policygen.model.labels import parse_label
 from policygen.model.plan import Options
 from policygen.model.selection import FamilyKey, Selected
-from policygen.planning.destination import destination
 from policygen.planning.files import changed_headers
-from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.results.together import Together
-from policygen.source.scan import read_changed
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
 from tests.probing import header, root
 
@@ -173,7 +173,7 @@ class Attempt:
         self.name, self.data = name, data
         self.header = read_changed(tree.paths[name], data)
         self.oracle = Known(told, self.header, dict(written))
-        self.sources = Sources(tree.cub, {name: self.header}, {name: data})
+        self.sources = TuningTree(tree.cub, {name: self.header}, {name: data})
         self.options = options
         self.path = tree.paths[name]
 
@@ -286,9 +286,8 @@ def check_values(attempt, plan, now):
             continue
         point = action.benchmark, tuple(action.workload.items())
         told = attempt.oracle.told[plan.options.arch][point]
-        to = destination(
-            of[action.benchmark], attempt.sources.cub, {now.name: now}, plan.options.arch
-        )
+        sources = TuningTree(attempt.sources.cub, {now.name: now}, {})
+        to = family_spot(of[action.benchmark], told, sources, plan.options.arch)
         parameters = parse_label(action.variant)
         members = member_values(to.binding, of[action.benchmark], parameters, told.sizes)
         entry = lead(families[action.target.family], told.keys[action.target.family].args)

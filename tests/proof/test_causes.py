@@ -2,10 +2,10 @@
 
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.model.reach import Unreachable
 from policygen.model.selection import FamilyKey
 from policygen.proof.causes import KeysSeen, explain
-from policygen.source.header import read_header
 
 HEADER = """CUB_NAMESPACE_BEGIN
 namespace detail { namespace demo {

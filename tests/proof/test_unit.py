@@ -7,12 +7,12 @@ import pytest
 
 from policygen.bindings.archs import ladder
 from policygen.bindings.load import Bound, axis_type
+from policygen.dialects.header import read_header
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, MemberRule, Site, Unit
 from policygen.proof.answers import Key, key, read_answers, value
 from policygen.proof.sites import bound_families
 from policygen.proof.unit import Section, Workload, context, identity, render, sized_roles
-from policygen.source.header import read_header
 from tests.toolchain import compile_to_ptx
 from tests.tree.toys import TUNINGS
 

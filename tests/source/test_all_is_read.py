@@ -2,12 +2,12 @@
 
 import pytest
 
+from policygen.dialects.header import read_header
+from policygen.dialects.scan import scan_headers
 from policygen.errors import SourceError
 from policygen.model.base import Span
 from policygen.source import count
 from policygen.source.count import Seen, check_families, check_returns
-from policygen.source.header import read_header
-from policygen.source.scan import scan_headers
 from policygen.source.text import Text
 from tests.source.headers import read_entries, wrap
 
