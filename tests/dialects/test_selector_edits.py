@@ -4,7 +4,8 @@
 import pytest
 
 from policygen.dialects.header import read_header
-from policygen.dialects.specializations.entry_edits import Writer
+from policygen.dialects.provenance import Provenance
+from policygen.dialects.selectors.write import update_return
 from policygen.errors import InputError
 from policygen.model.entry_text import Content
 from policygen.source.splice import splice
@@ -33,7 +34,8 @@ def written(returned, **values):
     header = read_header("tuning_x.cuh", data)
     (family,) = header.selectors
     content = Content("values", values, label="ipt_7 1.1")
-    edits = Writer(header, Text("x", data)).update(family, family.entries[0], content, "why")
+    text = Text("x", data)
+    edits = update_return(text, Provenance(text), family.entries[0], content, "why")
     return splice("x", data, sorted(edits, key=lambda edit: edit.span)).decode()
 
 

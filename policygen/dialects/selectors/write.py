@@ -1,6 +1,7 @@
 """Guarded returns as edits of a header; new ones of one block come together, as whole lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from policygen.dialects.insertions import Insertion, with_insertions
 from policygen.dialects.protocol import EntryWrite, HeaderEdits
@@ -20,7 +21,8 @@ from policygen.dialects.selectors.nearest import BeforeReturn, EmptyCase
 from policygen.dialects.selectors.place import GuardedReturn
 from policygen.model.arch import arch_number
 from policygen.model.edit import Edit
-from policygen.model.tuning import TuningHeader
+from policygen.model.entry_text import Content
+from policygen.model.tuning import Entry, TuningHeader
 from policygen.source.splice import edit_at
 from policygen.source.text import Text
 
@@ -33,11 +35,11 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
     inserted: list[Insertion] = []
     added: list[EntryWrite] = []
     for write in writes:
-        entry, content = _spot(write).entry, write.content
-        if entry is None:
+        if (entry := _spot(write).entry) is None:
             added.append(write)
-        elif changed := updated(text, entry, _values(write), write.reason):
-            edits += changed + provenance.noted(entry, content, write.reason)
+        else:
+            content = replace(write.content, values=_values(write))
+            edits += update_return(text, provenance, entry, content, write.reason)
     for addition, reason in _added(text, added):
         if addition.span.start == addition.span.end:
             inserted.append((addition.span.start, addition.text, reason))
@@ -46,13 +48,21 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
     return HeaderEdits(with_insertions(edits, inserted))
 
 
+def update_return(
+    text: Text, provenance: Provenance, entry: Entry, content: Content, reason: str
+) -> list[Edit]:
+    """Other values for a return, by its own names; nothing where it has them."""
+    edits = updated(text, entry, content.values, reason)
+    return edits + provenance.noted(entry, content, reason) if edits else []
+
+
 def _spot(write: EntryWrite) -> GuardedReturn:
     spot = write.spots[0]
     assert isinstance(spot, GuardedReturn), "it is a return"
     return spot
 
 
-def _values(write: EntryWrite) -> Mapping[str, str]:
+def _values(write: EntryWrite) -> dict[str, str]:
     """The values by what the return calls them."""
     names = _spot(write).fields
     return {names[name]: value for name, value in write.content.values.items()}
