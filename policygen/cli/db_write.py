@@ -33,7 +33,7 @@ def merge(
     if as_json:
         click.echo(report.to_json())
     else:
-        from policygen.report.db_merge import print_merge
+        from policygen.report.views.db_merge import print_merge
 
         print_merge(report, verbose=verbose, quiet=quiet)
     return 0

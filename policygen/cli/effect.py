@@ -24,7 +24,7 @@ def verify_effect(
     from policygen.cli.applied import last_apply
     from policygen.cli.opening import open_cub
     from policygen.cli.planning import applied_effect, open_tree
-    from policygen.report.plan import print_effect
+    from policygen.report.views.plan import print_effect
     from policygen.source.scan import read_changed
 
     wanted = parse_archs([] if arch is None else [arch])

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from policygen.cli.main import main
 from policygen.report import console
+from policygen.report.blocks import Note
 from policygen.report.diff import print_diff
 from policygen.report.sink import Shown, raw, shown
-from policygen.report.terminal import Terminal, line
+from policygen.report.terminal import Terminal
 
 HOSTILE = "a\x1b[8mb\x07\x9b2J\u202ec\u2028[red]d[/red]"
 SEEN = "a\\x1b[8mb\\x07\\x9b2J\\u202ec\\u2028[red]d[/red]"
@@ -56,7 +57,7 @@ def test_cells_of_a_table_are_shown(teletype):
 def test_a_text_that_was_made_elsewhere_is_shown_too(teletype):
     out = Terminal(teletype)
     out.print(Text("a\x1b[2J\nb\x9b"))
-    out.print(line("c\rd\x0b", "bold"))
+    out.write([Note("c\rd\x0b", "bold")])
     assert teletype.getvalue() == "a\\x1b[2J\nb\\x9b\n\x1b[1mc\\x0dd\\x0b\x1b[0m\n"
 
 

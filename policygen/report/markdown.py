@@ -1,0 +1,100 @@
+"""Blocks as Markdown: no text ends its line, cell or fence, links or mentions."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from policygen.report.blocks import (
+    Block,
+    Cards,
+    Code,
+    Column,
+    Diff,
+    Figure,
+    Fold,
+    Group,
+    Heading,
+    Inline,
+    Listing,
+    Marked,
+    Note,
+    Page,
+    Row,
+    Table,
+    pieces,
+    spelled,
+)
+from policygen.untrusted import code, fenced, html, markdown
+
+
+def render(page: Page) -> str:
+    """Write a whole document."""
+    facts = "; ".join(f"{name}: {text}" for name, text in page.facts.items())
+    return "\n\n".join(_blocks([Heading(page.title, 1), Note(facts), *page.blocks])) + "\n"
+
+
+def _blocks(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        yield from _blocks(block.blocks) if isinstance(block, Fold | Group) else _block(block)
+
+
+def _block(block: Block) -> Iterator[str]:
+    match block:
+        case Note():
+            yield _line(block.text)
+        case Heading():
+            yield f"{'#' * block.level} {_line(block.text)}"
+        case Listing():
+            yield ("\n\n" if block.loose else "\n").join(f"- {_line(item)}" for item in block.items)
+        case Table():
+            yield "\n".join(_table(block.columns, block.rows))
+        case Cards():
+            yield "\n".join(_cards(block))
+        case Code():
+            yield fenced("\n".join(block.lines), block.language)
+        case Diff():
+            yield from _diff(block)
+        case _:
+            raise TypeError(f"Markdown has no {type(block).__name__}")
+
+
+def _line(text: Inline) -> str:
+    return "".join(_piece(one, style) for one, style in pieces(text))
+
+
+def _piece(one: str | float, style: str) -> str:
+    if not isinstance(one, str):
+        return spelled(one)
+    if style == "code":
+        return code(one)
+    # The blanks at its ends are between it and its neighbours.
+    text = f"{' ' * one.startswith(' ')}{markdown(one)}{' ' * one.endswith(' ')}"
+    return f"**{text}**" if style == "bold" else text
+
+
+def _table(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+    yield "|" + "".join(f" {_line(one.title)} |" if one.title else " |" for one in columns)
+    yield "|" + "".join(" ---: |" if one.style else " --- |" for one in columns)
+    for row in rows:
+        yield f"| {' | '.join(map(_cell, row.cells))} |"
+
+
+def _cell(cell: Inline | Marked) -> str:
+    found = cell if isinstance(cell, Marked) else Marked(cell)
+    if isinstance(found.text, Figure):
+        raise TypeError("Markdown has no figures")
+    text = found.text
+    return code(text) if found.style == "code" and isinstance(text, str) else _line(text)
+
+
+def _cards(block: Cards) -> Iterator[str]:
+    yield "| | |\n| --- | --- |"
+    for card in block.cards:
+        lines = "".join(f"<br>{markdown(line)}" for line in card.lines)
+        yield f"| **{markdown(card.title)}** | **{markdown(card.answer)}**{lines} |"
+
+
+def _diff(block: Diff) -> Iterator[str]:
+    yield f"<details><summary>{html(block.path)}</summary>"
+    yield fenced("\n".join(block.lines[: block.shown]), "diff")
+    if block.shown is not None and len(block.lines) > block.shown:
+        yield f"and {len(block.lines) - block.shown} more lines"
+    yield "</details>"
