@@ -92,24 +92,20 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """The cells of a row."""
-
-    cells: Sequence[Inline | Marked]
-    style: str = ""
-    section: bool = False
-    """Whether a line is drawn above it."""
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """Rows under a head."""
 
-    columns: Sequence[Column]
-    rows: Sequence[Row]
+    columns: Sequence[str | Column]
+    rows: Sequence[Sequence[Inline | Marked]]
     style: str = ""
     label: str = ""
     """What it holds, for those who cannot see it."""
+    shown: int | None = None
+    """As many rows as Markdown shows."""
+    styles: Sequence[str] = ()
+    """Of the rows on a terminal."""
+    total: bool = False
+    """Whether the last row sums up the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +122,10 @@ class Listing:
 
     items: Sequence[Inline]
     style: str = ""
+    shown: int | None = None
+    """As many as Markdown shows."""
     loose: bool = False
-    """Whether they are apart in Markdown."""
+    """Whether they are apart in Markdown, which then does not tell that there are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +223,3 @@ def spelled(one: str | float) -> str:
 def remarks(texts: Iterable[str]) -> Iterable[Words]:
     """What the user should know of the whole."""
     return (Words(f"note: {remark}", "yellow") for remark in texts)
-
-
-def cut(rows: Sequence[Row], shown: int | None) -> tuple[Sequence[Row], Sequence[Note]]:
-    """Take the first rows, and tell how many there are besides."""
-    more = 0 if shown is None else len(rows) - shown
-    return rows[:shown], [Note(f"and {more} more")] if more > 0 else []

@@ -17,7 +17,6 @@ from policygen.report.blocks import (
     Marked,
     Note,
     Page,
-    Row,
     Table,
     pieces,
     spelled,
@@ -43,9 +42,12 @@ def _block(block: Block) -> Iterator[str]:
         case Heading():
             yield f"{'#' * block.level} {_line(block.text)}"
         case Listing():
-            yield ("\n\n" if block.loose else "\n").join(f"- {_line(item)}" for item in block.items)
+            items = (f"- {_line(item)}" for item in block.items[: block.shown])
+            yield ("\n\n" if block.loose else "\n").join(items)
+            yield from () if block.loose else _more(block.items, block.shown)
         case Table():
-            yield "\n".join(_table(block.columns, block.rows))
+            yield "\n".join(_table(block))
+            yield from _more(block.rows, block.shown)
         case Cards():
             yield "\n".join(_cards(block))
         case Code():
@@ -70,11 +72,17 @@ def _piece(one: str | float, style: str) -> str:
     return f"**{text}**" if style == "bold" else text
 
 
-def _table(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+def _more(found: Sequence[object], shown: int | None, what: str = "") -> Iterator[str]:
+    if shown is not None and len(found) > shown:
+        yield f"and {len(found) - shown} more{what}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    columns = [one if isinstance(one, Column) else Column(one) for one in table.columns]
     yield "|" + "".join(f" {_line(one.title)} |" if one.title else " |" for one in columns)
     yield "|" + "".join(" ---: |" if one.style else " --- |" for one in columns)
-    for row in rows:
-        yield f"| {' | '.join(map(_cell, row.cells))} |"
+    for row in table.rows[: table.shown]:
+        yield f"| {' | '.join(map(_cell, row))} |"
 
 
 def _cell(cell: Inline | Marked) -> str:
@@ -95,6 +103,5 @@ def _cards(block: Cards) -> Iterator[str]:
 def _diff(block: Diff) -> Iterator[str]:
     yield f"<details><summary>{html(block.path)}</summary>"
     yield fenced("\n".join(block.lines[: block.shown]), "diff")
-    if block.shown is not None and len(block.lines) > block.shown:
-        yield f"and {len(block.lines) - block.shown} more lines"
+    yield from _more(block.lines, block.shown, " lines")
     yield "</details>"

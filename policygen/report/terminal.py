@@ -1,6 +1,7 @@
 """Blocks on a terminal, to which no text is markup, a line end or an escape sequence."""
 
 from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any, TextIO
 
 from rich.box import SIMPLE_HEAD
@@ -12,6 +13,7 @@ from rich.text import Text
 from policygen.report.blocks import (
     Beside,
     Block,
+    Column,
     Figure,
     Inline,
     Marked,
@@ -85,7 +87,8 @@ def _grid(table: Table) -> Grid:
     grid = Grid(box=None if plain else SIMPLE_HEAD, pad_edge=False, show_edge=False)
     if plain:
         grid.padding, grid.header_style = (0, 2, 0, 0), "bold"
-    for column in table.columns:
+    for one in table.columns:
+        column = one if isinstance(one, Column) else Column(one)
         grid.add_column(
             column.title,
             justify="right" if column.style in {"n", "whole"} else "left",
@@ -93,10 +96,10 @@ def _grid(table: Table) -> Grid:
             no_wrap=column.style == "whole",
             min_width=column.least,
         )
-    for row in table.rows:
-        if row.section:
+    for row, style in zip_longest(table.rows, table.styles):
+        if table.total and row is table.rows[-1]:
             grid.add_section()
-        grid.add_row(*map(_cell, row.cells), style=row.style)
+        grid.add_row(*map(_cell, row), style=style)
     return grid
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from policygen.model.bench import Axis, Benchmark, BenchmarkList, SubBenchmark
-from policygen.report.blocks import BLANK, Block, Column, Note, Row, Table, Words
+from policygen.report.blocks import BLANK, Block, Column, Note, Table, Words
 from policygen.report.layout import wrap
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _table(rows: Sequence[tuple[str, ...]], width: int) -> Table:
     left = max(30, width - sum(numbers) - GAP * len(numbers))
     room = left - GAP - min(longest, left // 2)
     beside = room >= min(widest, ROOM)
-    shown: list[Row] = []
+    shown: list[list[str]] = []
     for name, parameters, *counts in rows:
         named = wrap(name.split("."), ".", left // 2 if beside else left)
         values = [] if parameters == NONE and not beside else parameters.split(", ")
@@ -76,7 +76,7 @@ def _table(rows: Sequence[tuple[str, ...]], width: int) -> Table:
             count = max(len(named), len(told))
             cells = [[*one] for one in zip(_to(named, count), _to(told, count), strict=True)]
         blank = [""] * len(counts)
-        shown += [Row([*one, *(blank if index else counts)]) for index, one in enumerate(cells)]
+        shown += [[*one, *(blank if index else counts)] for index, one in enumerate(cells)]
     titles = HEAD[:2] if beside else (" / ".join(HEAD[:2]),)
     columns = [*(Column(title, fold=True) for title in titles)]
     return Table([*columns, *(Column(title, "whole") for title in HEAD[2:])], shown, "plain")

@@ -27,14 +27,13 @@ from policygen.report.blocks import (
     Filters,
     Fold,
     Heading,
+    Inline,
     Listing,
     Marked,
     Note,
     Page,
-    Row,
     Table,
     Words,
-    cut,
     remarks,
 )
 from policygen.report.console import plural, short, show, tree_line
@@ -185,23 +184,19 @@ def _shares(document: Coverage) -> dict[str, dict[str, Share]]:
     return found
 
 
-def _by_benchmark(document: Coverage, none: str = "0", *, total: bool = False) -> Table:
-    lots = _shares(document)
-    rows = [
-        Row(
-            [
-                name,
-                *(
-                    f"{share.counts['tuned'] or none}/{share.workloads}" if share else ""
-                    for share in map(shares.get, document.archs)
-                ),
-            ],
-            section=total and name == "all",
-        )
-        for name, shares in {**lots, **({"all": document.totals} if total else {})}.items()
-    ]
+def _of(share: Share, none: str = "0") -> str:
+    return f"{share.counts['tuned'] or none}/{share.workloads}"
+
+
+def _by_benchmark(document: Coverage, none: str, *, total: bool) -> Table:
+    lots = {**_shares(document), **({"all": document.totals} if total else {})}
+    rows = []
+    for name, lot in lots.items():
+        shares = [lot.get(arch) for arch in document.archs]
+        row = [_of(one, none) if one else "" for one in shares]
+        rows.append([name, *row])
     columns = [Column(arch, "n") for arch in document.archs]
-    return Table([Column("tuned of all", fold=True), *columns], rows)
+    return Table([Column("tuned of all", fold=True), *columns], rows, total=total)
 
 
 def _csv(document: Coverage) -> str:
@@ -220,46 +215,40 @@ def _csv(document: Coverage) -> str:
 
 
 def _blocks(document: Coverage, *, page: bool) -> Iterator[Block]:
-    """Show the whole, on a page with a heat map, in Markdown with long lists cut."""
-    rows = None if page else ROWS
+    """Show the whole, on a page with a heat map."""
     yield _cards(document) if page else _totals(document)
     told = [*document.remarks, *(f"{one.benchmark}: {one.reason}" for one in document.unresolved)]
     yield from (Note(text, "soft") for text in told)
     if document.compared:
-        yield from _since(document.compared, rows)
+        yield from _since(document.compared)
     if document.fillable is not None:
-        yield Heading("What the databases could fill")
-        if document.fillable:
-            yield from _could(document.fillable, rows)
-        else:
-            yield Note("Nothing that is not tuned.")
+        title = "What the databases could fill"
+        yield Heading(title)
+        yield _could(document.fillable, title)
     if page:
         yield from _heat_map(document)
     else:
         yield Heading("By benchmark")
-        yield _by_benchmark(document)
+        yield _by_benchmark(document, "0", total=False)
     if undecided := _undecided(document.cells):
-        yield Heading("Entries that do not decide")
-        shown, more = cut(
-            [
-                Row([Marked(u.status, u.status), Marked(u.place, "code"), u.words, u.reason])
-                for u in undecided
-            ],
-            rows,
-        )
-        columns = list(map(Column, ("what", "where", "for", "why")))
-        yield Table(columns, shown, label="Entries that do not decide")
-        yield from more
+        title = "Entries that do not decide"
+        yield Heading(title)
+        rows: list[list[Inline | Marked]] = []
+        for one in undecided:
+            place = Marked(one.place, "code")
+            rows.append([Marked(one.status, one.status), place, one.words, one.reason])
+        yield Table(("what", "where", "for", "why"), rows, label=title, shown=ROWS)
 
 
 def _totals(document: Coverage) -> Table:
-    titles = ("tuned", *STATUSES[1:], "workloads")
     rows = []
     for share in document.totals.values():
-        tuned = f"{share.counts['tuned']} ({share.percent(('tuned',)):.0f} %)"
-        counts = [str(share.counts[status]) for status in STATUSES[1:]]
-        rows.append(Row([share.arch, tuned, *counts, str(share.workloads)]))
-    return Table([Column("arch"), *(Column(title, "n") for title in titles)], rows)
+        tuned, *others = (str(share.counts[status]) for status in STATUSES)
+        percent = f"({share.percent(('tuned',)):.0f} %)"
+        rows.append([share.arch, f"{tuned} {percent}", *others, str(share.workloads)])
+    return Table(
+        [Column("arch"), *(Column(title, "n") for title in (*STATUSES, "workloads"))], rows
+    )
 
 
 def _cards(document: Coverage) -> Cards:
@@ -267,53 +256,34 @@ def _cards(document: Coverage) -> Cards:
     for share in document.totals.values():
         parts = [(status, round(share.percent((status,)), 1), "") for status in STATUSES]
         bar = Figure("bar", [part for part in parts if part[1]])
-        answer = f"{share.percent(('tuned',)):.0f} %"
-        on = f"tuned on {share.arch}"
+        answer, on = f"{share.percent(('tuned',)):.0f} %", f"tuned on {share.arch}"
         cards.append(Card("", answer, [_in_words(share)], on, figure=bar))
     return Cards(cards)
 
 
-def _since(compared: Compared, rows: int | None) -> Iterator[Block]:
+def _since(compared: Compared) -> Iterator[Block]:
     yield Heading(f"Since {tree_line(compared.cub)}")
     yield Note(compared.in_words)
-    found = [
-        Row(
-            [
-                short(one.benchmark),
-                " ".join(axes(one.workload)),
-                one.arch,
-                *(Marked(s or "no workload", s or "") for s in (one.before, one.after)),
-            ]
-        )
-        for one in compared.ordered
-    ]
-    shown, more = cut(found, rows)
-    columns = list(map(Column, ("benchmark", "workload", "arch", "was", "is")))
-    if found:
-        yield Fold("What changed", [Table(columns, shown, label="What changed"), *more],
-                   open=len(found) < 20)  # fmt: skip
+    rows: list[list[str | Marked]] = []
+    for one in compared.ordered:
+        turned = [Marked(s or "no workload", s or "") for s in (one.before, one.after)]
+        rows.append([short(one.benchmark), " ".join(axes(one.workload)), one.arch, *turned])
+    title, columns = "What changed", ("benchmark", "workload", "arch", "was", "is")
+    if rows:
+        table = Table(columns, rows, label=title, shown=ROWS)
+        yield Fold(title, [table], open=len(rows) < 20)
 
 
-def _could(found: Sequence[Fillable], rows: int | None) -> Iterator[Block]:
-    columns = map(Column, ("benchmark", "workload", "arch", "now", "variant"))
-    shown, more = cut(
-        [
-            Row(
-                [
-                    one.score,
-                    short(one.benchmark),
-                    " ".join(axes(one.workload)),
-                    one.arch,
-                    Marked(one.status, one.status),
-                    Marked(one.variant, "mono"),
-                ]
-            )
-            for one in found
-        ],
-        rows,
-    )
-    yield Table([Column("score", "n"), *columns], shown, label="What the databases could fill")
-    yield from more
+def _could(found: Sequence[Fillable], title: str) -> Block:
+    if not found:
+        return Note("Nothing that is not tuned.")
+    rows: list[list[Inline | Marked]] = []
+    for one in found:
+        place = (short(one.benchmark), " ".join(axes(one.workload)), one.arch)
+        now = Marked(one.status, one.status)
+        rows.append([one.score, *place, now, Marked(one.variant, "mono")])
+    columns = (Column("score", "n"), "benchmark", "workload", "arch", "now", "variant")
+    return Table(columns, rows, label=title, shown=ROWS)
 
 
 def _heat_map(document: Coverage) -> Iterator[Block]:
@@ -331,13 +301,9 @@ def _heat_map(document: Coverage) -> Iterator[Block]:
     columns = [Column("workload"), *(Column(arch, f"a-{arch}") for arch in document.archs)]
     for name, shares in _shares(document).items():
         bars = [
-            (
-                f"a-{share.arch}",
-                round(share.percent(("tuned",))),
-                f"{share.arch} {share.counts['tuned']}/{share.workloads}",
-            )
-            for share in shares.values()
+            (f"a-{arch}", round(one.percent(("tuned",))), f"{arch} {_of(one)}")
+            for arch, one in shares.items()
         ]
-        table = [Row([workload, *cells]) for workload, cells in rows[name].items()]
-        heat = Table(columns, table, "heat", name)
-        yield Fold(((name, "bold"),), [heat], "benchmark", Figure("share", bars))
+        heat: list[list[Inline | Marked]] = [[w, *cells] for w, cells in rows[name].items()]
+        table = Table(columns, heat, "heat", name)
+        yield Fold(((name, "bold"),), [table], "benchmark", Figure("share", bars))

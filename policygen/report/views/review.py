@@ -1,15 +1,16 @@
 """What a change means: as JSON, Markdown, a page, and annotations beside its lines."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from policygen.model.arch import arch_number
 from policygen.model.changes import changes
+from policygen.model.effect import Effect
 from policygen.model.plan import Action
 from policygen.model.resolve import Differing
 from policygen.model.results import PointRatio
 from policygen.model.review import Evidence, Review, ReviewedEntry
 from policygen.model.sass import VerifySass
-from policygen.model.tuning import Value, spell
+from policygen.model.tuning import spell
 from policygen.model.workload import axes, in_words, point_of
 from policygen.report import html, markdown
 from policygen.report.blocks import (
@@ -29,9 +30,7 @@ from policygen.report.blocks import (
     Marked,
     Note,
     Page,
-    Row,
     Table,
-    cut,
 )
 from policygen.report.console import plural, short, tree_line
 from policygen.report.views.sass import alike
@@ -63,11 +62,9 @@ def _page(document: Review, rows: int | None) -> Page:
     """Make a page, or Markdown with lists of so many rows."""
     headers = plural(len(document.diffs), "header")
     entries = plural(len(document.entries), "tuning entry", "tuning entries")
-    facts = {
-        "tree": tree_line(document.cub),
-        "compared with": document.base,
-        "compiler": document.toolchain or "not asked",
-    }
+    compiler = document.toolchain or "not asked"
+    tree = tree_line(document.cub)
+    facts = {"tree": tree, "compared with": document.base, "compiler": compiler}
     return Page(f"{entries} in {headers}", facts, list(_blocks(document, rows)))
 
 
@@ -77,9 +74,7 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
     if document.failures:
         title = "Not to be merged"
         yield Heading(title) if page else Note(((f"{title}:", "bold"),))
-        yield Listing(document.failures[:rows], "warn")
-        if rows and len(document.failures) > rows:
-            yield Note(f"and {len(document.failures) - rows} more")
+        yield Listing(document.failures, "warn", rows)
     yield from (Note(remark, "soft") for remark in document.remarks)
     if page and document.entries:
         yield Heading("Entries")
@@ -91,16 +86,17 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         yield Note(f"and {len(document.entries) - rows} more")
     if document.others:
         yield Heading("Other values by none of these entries", level)
-        found = [Row([_named(one), one.arch, _changed(one)]) for one in document.others]
-        yield from _table(("workload", "arch", "values"), found, rows, "Other values")
+        found = [[_named(one), one.arch, _changed(one)] for one in document.others]
+        yield Table(("workload", "arch", "values"), found, label="Other values", shown=rows)
     if document.actions:
-        yield Heading("What was not written, and why", level)
-        found = [Row([one.decision, _named(one), one.reason]) for one in document.actions]
-        titles = ("decision" if page else "", "workload", "reason")
-        yield from _table(titles, found, rows, "What was not written")
+        title = "What was not written, and why"
+        yield Heading(title, level)
+        found = [[one.decision, _named(one), one.reason] for one in document.actions]
+        columns = ("decision" if page else "", "workload", "reason")
+        yield Table(columns, found, label=title, shown=rows)
     if document.effect:
         yield Heading("Effect", level)
-        yield from _effect(document, rows)
+        yield from _effect(document.effect, rows)
     if document.sass:
         yield Heading("Machine code", level)
         yield from _sass(document.sass, rows)
@@ -111,14 +107,6 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
     if document.commands:
         yield Heading("To see it again", level)
         yield Code(document.commands, "sh")
-
-
-def _table(
-    titles: Iterable[str], found: Sequence[Row], rows: int | None, label: str
-) -> Iterator[Block]:
-    shown, more = cut(found, rows)
-    yield Table([*map(Column, titles)], shown, label=label)
-    yield from more
 
 
 def _cards(document: Review) -> Cards:
@@ -234,10 +222,10 @@ def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Blo
     variant = " ".join([one.variant or "", *(f"{score:.3f}" for score in one.scores or ())])
     comment = f"; {'its comment: ' if page else ''}{variant}" if one.variant else ""
     yield Note(f"{one.place.header}:{one.place.line}{comment}", "soft")
-    if values := _pairs(one.before, one.after):
+    if values := _pairs(one):
         cells = [_turned(before, after) for _, before, after in values]
         columns = [Column(value, "v") for value, _, _ in values]
-        yield Table(columns, [Row(cells)], "values", f"Values of {name}")
+        yield Table(columns, [cells], "values", f"Values of {name}")
     if any(one.inherits):
         yield Note(_takes(one))
     lots: dict[tuple[str, str], list[Differing]] = {}
@@ -274,19 +262,10 @@ def _takes(one: ReviewedEntry) -> Inline:
     return ((word, ""), (texts[0], "mono"), *behind)
 
 
-def _pairs(
-    before: Mapping[str, Value] | None, after: Mapping[str, Value] | None
-) -> list[tuple[str, str, str]]:
+def _pairs(one: ReviewedEntry | Differing) -> list[tuple[str, str, str]]:
     """Set values beside each other, also those that stay."""
-    old, new = before or {}, after or {}
-    return [
-        (
-            name,
-            spell(old[name]) if name in old else "",
-            spell(new[name]) if name in new else "",
-        )
-        for name in {**old, **new}
-    ]
+    old, new = ({n: spell(v) for n, v in (side or {}).items()} for side in (one.before, one.after))
+    return [(name, old.get(name, ""), new.get(name, "")) for name in {**old, **new}]
 
 
 def _lot(arch: str, changed: str, lot: Sequence[Differing], rows: int | None) -> Iterator[Block]:
@@ -298,12 +277,9 @@ def _lot(arch: str, changed: str, lot: Sequence[Differing], rows: int | None) ->
         yield Listing([f"on {arch}: {told}{more}"])
         return
     yield Note(((arch, "bold"), (f": {told}", "")))
-    whole = [
-        Row([name, before, after if before == after else ((after, "bold"),)])
-        for name, before, after in _pairs(lot[0].before, lot[0].after)
-    ]
-    columns = [*map(Column, ("value", "before", "after"))]
-    table = Table(columns, whole, "values", f"Resolved values on {arch}")
+    pairs = _pairs(lot[0])
+    whole = [[n, was, now if was == now else ((now, "bold"),)] for n, was, now in pairs]
+    table = Table(("value", "before", "after"), whole, "values", f"Resolved values on {arch}")
     yield Fold(f"all resolved values on {arch}", [table])
 
 
@@ -323,36 +299,33 @@ def _evidence(one: Evidence, rows: int | None) -> Iterator[Block]:
     within = f" ({interval.low:.3f} to {interval.high:.3f})" if interval else ""
     counts = f"{kinds.count('win')} faster and {kinds.count('loss')} slower of {len(kinds)}"
     score = f": score {one.scored.score:.3f}{within}, {counts}"
-    least = f"{worst.ratio:.3f} for {' '.join(axes(worst.point))}" if worst else ""
+    least = f"{worst.ratio:.3f} for {_point(worst)}" if worst else ""
     where, databases = f"{one.gpu}, {_versions(one)}", ", ".join(one.databases)
     rejected = [f"{v.variant} {v.score:.3f}: {v.reason}" for v in one.rejected]
-    titles = [Column("runtime workload"), Column("base over variant", "n")]
+    columns = ("runtime workload", Column("base over variant", "n"))
+    points = list(zip(one.runtime, kinds, strict=True))
     if rows is not None:
         worse = ((", worst ", ""), (least, "")) if least else ()
-        behind = f"; {where}, {databases}"
-        yield Note(((workload, "bold"), (score, ""), *worse, (behind, "")))
-        points = [
-            Row([_point(ratio), ((ratio.ratio, ""), (" slower" * (kind == "loss"), ""))])
-            for ratio, kind in zip(one.runtime, kinds, strict=True)
+        yield Note(((workload, "bold"), (score, ""), *worse, (f"; {where}, {databases}", "")))
+        told: list[list[Inline]] = [
+            [_point(ratio), ((ratio.ratio, ""), (" slower" * (kind == "loss"), ""))]
+            for ratio, kind in points
         ]
-        shown, more = cut(points, rows)
-        yield Table(titles, shown)
-        yield from more
+        yield Table(columns, told, shown=rows)
         yield from (Listing([f"not taken: {text}"]) for text in rejected[:rows])
         return
+    # A bar of 50 % is a third faster, or slower.
     bars = [
         (kind, round(min(50, abs(ratio.ratio - 1) * 150), 1), f"{_point(ratio)}: {ratio.ratio:.3f}")
-        for ratio, kind in zip(one.runtime, kinds, strict=True)
+        for ratio, kind in points
     ]
-    points = [
-        Row([_point(ratio), ratio.ratio, Marked(Figure("track", [bar]))])
+    drawn: list[list[Inline | Marked]] = [
+        [_point(ratio), ratio.ratio, Marked(Figure("track", [bar]))]
         for ratio, bar in zip(one.runtime, bars, strict=True)
     ]
-    columns = [*titles, Column("slower, faster")]
-    blocks: list[Block] = [
-        Note(f"{least and f'worst {least}; '}{where}; {databases}", "soft"),
-        Table(columns, points, "bars", f"Runtime workloads of {workload}"),
-    ]
+    label = f"Runtime workloads of {workload}"
+    blocks: list[Block] = [Note(f"{least and f'worst {least}; '}{where}; {databases}", "soft")]
+    blocks.append(Table((*columns, "slower, faster"), drawn, "bars", label))
     blocks += [Note("Not taken:"), Listing(rejected, "soft")] if rejected else []
     yield Fold(((workload, "bold"), (score, "")), blocks, figure=Figure("strip", bars))
 
@@ -366,10 +339,7 @@ def _kind(ratio: PointRatio) -> str:
     return "same" if abs(away) <= NOISE else "win" if away > 0 else "loss"
 
 
-def _effect(document: Review, rows: int | None) -> Iterator[Block]:
-    one = document.effect
-    if one is None:
-        return
+def _effect(one: Effect, rows: int | None) -> Iterator[Block]:
     roles = [changed.role for changed in one.changed]
     counts = {role: roles.count(role) for role in ("written", "shared", "later")}
     told = ", ".join(f"{count} {role}" for role, count in counts.items() if count)
@@ -378,22 +348,21 @@ def _effect(document: Review, rows: int | None) -> Iterator[Block]:
         f" {len(one.wrong):,} wrong; {', '.join(one.archs)}"
     )
     if one.wrong:
-        yield Listing([f"{w.name}: {w.reason}" for w in one.wrong[:rows]], "warn", loose=True)
+        yield Listing([f"{w.name}: {w.reason}" for w in one.wrong], "warn", rows, loose=True)
 
 
 def _sass(one: VerifySass, rows: int | None) -> Iterator[Block]:
     yield Note(f"{one.toolchain}, compared with {one.base}", "soft")
-    titles = ("kernels", "equal", "renamed", "moved", "different")
-    found = []
+    found: list[list[str | Marked]] = []
     for lot in alike(one.rows):
         row, archs = lot[0], ", ".join(row.arch for row in lot)
-        counts = [str(getattr(row, title)) for title in titles[:-1]]
+        counts = [str(n) for n in (row.kernels, row.equal, row.renamed, row.moved)]
         different = Marked(str(row.different), "warn" if row.different else "")
-        found.append(Row([short(row.benchmark), archs, *counts, different]))
-    columns = [Column("benchmark"), Column("archs"), *(Column(title, "n") for title in titles)]
-    shown, more = cut(found, rows)
-    yield Table(columns, shown, label="Machine code")
-    yield from more
+        found.append([short(row.benchmark), archs, *counts, different])
+    titles = ("kernels", "equal", "renamed", "moved", "different")
+    numbers = [Column(title, "n") for title in titles]
+    columns = (Column("benchmark"), Column("archs"), *numbers)
+    yield Table(columns, found, label="Machine code", shown=rows)
     if one.different:
         told = [f"{kernel.where}: {kernel.summary}" for kernel in one.different]
-        yield Listing(told[:rows], "warn", loose=True)
+        yield Listing(told, "warn", rows, loose=True)

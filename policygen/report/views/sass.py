@@ -8,7 +8,7 @@ from policygen.errors import InputError
 from policygen.model.sass import Different, KernelPlace, SassRow, VerifySass
 from policygen.model.workload import axes
 from policygen.paths import file_name, write_atomically
-from policygen.report.blocks import BLANK, Block, Column, Note, Row, Table, Words, remarks
+from policygen.report.blocks import BLANK, Block, Column, Note, Table, Words, remarks
 from policygen.report.console import plural, short, show, tree_line
 
 SHOWN = 12
@@ -70,16 +70,18 @@ def _table(rows: Sequence[SassRow]) -> Table:
     identical = any(row.identical for row in rows)
     titles = ["workloads", *(["same source"] if identical else [])]
     titles += [name.replace("_", " ") for name in named]
-    shown = []
+    shown, styles = [], []
     for row, *others in alike(rows):
         archs = f"{row.arch} to {others[-1].arch} ({len(others) + 1})" if others else row.arch
         cells = [short(row.benchmark), archs, f"{row.workloads:,}"]
         cells += [f"{row.identical:,}"] if identical else []
         cells += [f"{getattr(row, name):,}" if getattr(row, name) else "·" for name in named]
         bad = row.different or row.only_before or row.only_after or row.refused
-        shown.append(Row(cells, "red" if bad else "yellow" if row.moved else ""))
+        shown.append(cells)
+        styles.append("red" if bad else "yellow" if row.moved else "")
     first = (Column("benchmark", fold=True), Column("arch"))
-    return Table((*first, *(Column(title, "n") for title in titles)), shown)
+    columns = (*first, *(Column(title, "n") for title in titles))
+    return Table(columns, shown, styles=styles)
 
 
 def _different(found: Sequence[Different], *, verbose: bool) -> Iterator[Block]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from policygen.model.tuning import Entry, Family, PolicyChain, Scan, conjunction, spell
-from policygen.report.blocks import BLANK, Block, Column, Marked, Note, Row, Table, Words
+from policygen.report.blocks import BLANK, Block, Column, Inline, Marked, Note, Table, Words
 from policygen.report.console import plural, show, tree_line
 
 
@@ -51,9 +51,9 @@ def _is_selector(family: Family) -> bool:
 
 
 def _table(scan: Scan) -> Table:
-    rows = []
+    rows: list[list[Inline | Marked]] = []
     for header, families in groupby(scan.families, key=lambda family: family.header):
-        rows.append(Row([Marked(header, "bold")]))
+        rows.append([Marked(header, "bold")])
         for family in families:
             live = family.specializations
             name = f"{family.namespace}::{family.name}".removeprefix("cub::detail::")
@@ -64,7 +64,7 @@ def _table(scan: Scan) -> Table:
                 sum(entry.variant is not None for entry in live),
                 sum(entry.disabled for entry in family.entries),
             )
-            rows.append(Row([f"  {name}", *(str(number or "·") for number in numbers)]))
+            rows.append([f"  {name}", *(str(number or "·") for number in numbers)])
     titles = ("live", "inherit", "labelled", "disabled")
     first = Column("family", fold=True, least=34)
     return Table((first, *(Column(title, "whole") for title in titles)), rows)
