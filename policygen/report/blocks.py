@@ -83,7 +83,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class Styled:
     """A cell that is more than its text."""
 
     text: Inline | Figure
@@ -96,7 +96,7 @@ class Table:
     """Rows under a head."""
 
     columns: Sequence[str | Column]
-    rows: Sequence[Sequence[Inline | Marked]]
+    rows: Sequence[Sequence[Inline | Styled]]
     style: str = ""
     label: str = ""
     """What it holds, for those who cannot see it."""
@@ -170,7 +170,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Chapter:
     """Blocks that belong together, and what filters find them by."""
 
     blocks: Sequence["Block"]
@@ -196,7 +196,7 @@ class Diff:
 
 
 Block = (
-    Note | Words | Beside | Table | Heading | Listing | Cards | Filters | Fold | Group | Code
+    Note | Words | Beside | Table | Heading | Listing | Cards | Filters | Fold | Chapter | Code
     | Diff
 )  # fmt: skip
 

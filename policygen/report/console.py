@@ -1,14 +1,17 @@
 """The terminal: where results go, and how names and numbers look on it."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 if TYPE_CHECKING:
     from policygen.model.cub import Cub
     from policygen.report.blocks import Block
     from policygen.report.terminal import Terminal
+
+P = ParamSpec("P")
 
 
 def results() -> "Terminal":
@@ -28,6 +31,16 @@ def messages() -> "Terminal":
 def show(blocks: "Iterable[Block]") -> None:
     """Print blocks as results."""
     results().write(blocks)
+
+
+def printed(view: Callable[P, "Iterable[Block]"]) -> Callable[P, None]:
+    """Make a function that prints what a view shows."""
+
+    @wraps(view)
+    def show_it(*given: P.args, **options: P.kwargs) -> None:
+        show(view(*given, **options))
+
+    return show_it
 
 
 def nearby(path: Path) -> str:

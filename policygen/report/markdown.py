@@ -5,18 +5,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from policygen.report.blocks import (
     Block,
     Cards,
+    Chapter,
     Code,
     Column,
     Diff,
     Figure,
     Fold,
-    Group,
     Heading,
     Inline,
     Listing,
-    Marked,
     Note,
     Page,
+    Styled,
     Table,
     pieces,
     spelled,
@@ -32,7 +32,7 @@ def render(page: Page) -> str:
 
 def _blocks(blocks: Iterable[Block]) -> Iterator[str]:
     for block in blocks:
-        yield from _blocks(block.blocks) if isinstance(block, Fold | Group) else _block(block)
+        yield from _blocks(block.blocks) if isinstance(block, Fold | Chapter) else _block(block)
 
 
 def _block(block: Block) -> Iterator[str]:
@@ -85,8 +85,8 @@ def _table(table: Table) -> Iterator[str]:
         yield f"| {' | '.join(map(_cell, row))} |"
 
 
-def _cell(cell: Inline | Marked) -> str:
-    found = cell if isinstance(cell, Marked) else Marked(cell)
+def _cell(cell: Inline | Styled) -> str:
+    found = cell if isinstance(cell, Styled) else Styled(cell)
     if isinstance(found.text, Figure):
         raise TypeError("Markdown has no figures")
     text = found.text

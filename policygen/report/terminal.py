@@ -16,8 +16,8 @@ from policygen.report.blocks import (
     Column,
     Figure,
     Inline,
-    Marked,
     Note,
+    Styled,
     Table,
     Words,
     pieces,
@@ -103,8 +103,8 @@ def _grid(table: Table) -> Grid:
     return grid
 
 
-def _cell(cell: Inline | Marked) -> Text:
-    found = cell if isinstance(cell, Marked) else Marked(cell)
+def _cell(cell: Inline | Styled) -> Text:
+    found = cell if isinstance(cell, Styled) else Styled(cell)
     if isinstance(found.text, Figure):
         raise TypeError("a terminal has no figures")
     return _text(found.text, found.style)

@@ -29,14 +29,14 @@ from policygen.report.blocks import (
     Heading,
     Inline,
     Listing,
-    Marked,
     Note,
     Page,
+    Styled,
     Table,
     Words,
     remarks,
 )
-from policygen.report.console import plural, short, show, tree_line
+from policygen.report.console import plural, printed, short, tree_line
 
 ROWS = 100
 """Of a list in Markdown: a comment holds 65,536 characters."""
@@ -62,11 +62,6 @@ FIELDS = [
     "score",
     "variant",
 ]
-
-
-def print_coverage(document: Coverage, *, head: bool, verbose: bool) -> None:
-    """Print how much is tuned."""
-    show(coverage(document, head=head, verbose=verbose))
 
 
 def render(document: Coverage, form: str) -> str:
@@ -233,10 +228,10 @@ def _blocks(document: Coverage, *, page: bool) -> Iterator[Block]:
     if undecided := _undecided(document.cells):
         title = "Entries that do not decide"
         yield Heading(title)
-        rows: list[list[Inline | Marked]] = []
+        rows: list[list[Inline | Styled]] = []
         for one in undecided:
-            place = Marked(one.place, "code")
-            rows.append([Marked(one.status, one.status), place, one.words, one.reason])
+            place = Styled(one.place, "code")
+            rows.append([Styled(one.status, one.status), place, one.words, one.reason])
         yield Table(("what", "where", "for", "why"), rows, label=title, shown=ROWS)
 
 
@@ -264,9 +259,9 @@ def _cards(document: Coverage) -> Cards:
 def _since(compared: Compared) -> Iterator[Block]:
     yield Heading(f"Since {tree_line(compared.cub)}")
     yield Note(compared.in_words)
-    rows: list[list[str | Marked]] = []
+    rows: list[list[str | Styled]] = []
     for one in compared.ordered:
-        turned = [Marked(s or "no workload", s or "") for s in (one.before, one.after)]
+        turned = [Styled(s or "no workload", s or "") for s in (one.before, one.after)]
         rows.append([short(one.benchmark), " ".join(axes(one.workload)), one.arch, *turned])
     title, columns = "What changed", ("benchmark", "workload", "arch", "was", "is")
     if rows:
@@ -277,11 +272,11 @@ def _since(compared: Compared) -> Iterator[Block]:
 def _could(found: Sequence[Fillable], title: str) -> Block:
     if not found:
         return Note("Nothing that is not tuned.")
-    rows: list[list[Inline | Marked]] = []
+    rows: list[list[Inline | Styled]] = []
     for one in found:
         place = (short(one.benchmark), " ".join(axes(one.workload)), one.arch)
-        now = Marked(one.status, one.status)
-        rows.append([one.score, *place, now, Marked(one.variant, "mono")])
+        now = Styled(one.status, one.status)
+        rows.append([one.score, *place, now, Styled(one.variant, "mono")])
     columns = (Column("score", "n"), "benchmark", "workload", "arch", "now", "variant")
     return Table(columns, rows, label=title, shown=ROWS)
 
@@ -290,20 +285,23 @@ def _heat_map(document: Coverage) -> Iterator[Block]:
     yield Heading("Heat map")
     yield Filters("reduce, T=I8", {"arch": ("Arch", document.archs)}, STATUSES)
     yield Listing([((status, status), (words, "")) for status, words in WORDS.items()], "key")
-    rows: dict[str, dict[str, list[Marked]]] = {}
+    rows: dict[str, dict[str, list[Styled]]] = {}
     for cell in document.cells:
         where = f"{cell.entry.header}:{cell.entry.line}" if cell.entry else ""
         why = ": ".join(part for part in (where, cell.reason) if part)
         text = SHORT.get(cell.status) or str(cell.since)
         style = f"c a-{cell.arch} {cell.status}"
         workloads = rows.setdefault(short(cell.benchmark), {})
-        workloads.setdefault(" ".join(axes(cell.workload)), []).append(Marked(text, style, why))
+        workloads.setdefault(" ".join(axes(cell.workload)), []).append(Styled(text, style, why))
     columns = [Column("workload"), *(Column(arch, f"a-{arch}") for arch in document.archs)]
     for name, shares in _shares(document).items():
         bars = [
             (f"a-{arch}", round(one.percent(("tuned",))), f"{arch} {_of(one)}")
             for arch, one in shares.items()
         ]
-        heat: list[list[Inline | Marked]] = [[w, *cells] for w, cells in rows[name].items()]
+        heat: list[list[Inline | Styled]] = [[w, *cells] for w, cells in rows[name].items()]
         table = Table(columns, heat, "heat", name)
         yield Fold(((name, "bold"),), [table], "benchmark", Figure("share", bars))
+
+
+print_coverage = printed(coverage)

@@ -3,8 +3,8 @@
 Nothing that matters is cut: what does not fit the width of the terminal takes more lines.
 """
 
-from policygen.model.results import DbCoverage, DbInfo, DbTop
-from policygen.report.console import results, show
+from policygen.model.results import DbCoverage, DbTop
+from policygen.report.console import printed, results, show
 from policygen.report.views.db_choices import choices
 from policygen.report.views.db_info import coverage, info
 from policygen.report.views.db_top import ranking
@@ -20,11 +20,9 @@ def print_choices(document: DbTop, *, verbose: bool, quiet: bool) -> None:
     show(choices(document, results().width, verbose=verbose, quiet=quiet))
 
 
-def print_info(document: DbInfo, *, verbose: bool, quiet: bool) -> None:
-    """Print what databases hold."""
-    show(info(document, verbose=verbose, quiet=quiet))
-
-
 def print_coverage(document: DbCoverage, *, verbose: bool, quiet: bool) -> None:
     """Print how much of the search space that is."""
     show(coverage(document, results().width, verbose=verbose, quiet=quiet))
+
+
+print_info = printed(info)

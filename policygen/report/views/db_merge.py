@@ -4,15 +4,10 @@ from collections.abc import Iterator
 
 from policygen.model.results import MergeReport
 from policygen.report.blocks import Block, Note
-from policygen.report.console import plural, show
+from policygen.report.console import plural, printed
 
 SHOWN = 10
 """As many conflicts as are listed without -v."""
-
-
-def print_merge(report: MergeReport, *, verbose: bool, quiet: bool) -> None:
-    """Print what came together."""
-    show(merged(report, verbose=verbose, quiet=quiet))
 
 
 def merged(report: MergeReport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
@@ -33,3 +28,6 @@ def merged(report: MergeReport, *, verbose: bool, quiet: bool) -> Iterator[Block
         yield Note(f"and {plural(hidden, 'more conflict')}")
     if not quiet:
         yield Note(f"{plural(len(report.databases), 'database')} merged into {report.out}")
+
+
+print_merge = printed(merged)

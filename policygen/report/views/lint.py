@@ -5,14 +5,9 @@ from collections.abc import Iterator
 from policygen.errors import SourceError
 from policygen.model.lint import LintReport
 from policygen.report.blocks import Block, Note
-from policygen.report.console import plural, show
+from policygen.report.console import plural, printed
 
 STYLES = {"error": "red", "warning": "yellow", "note": "cyan"}
-
-
-def print_lint(report: LintReport, *, head: bool, verbose: bool) -> None:
-    """Print findings."""
-    show(lint(report, head=head, verbose=verbose))
 
 
 def lint(report: LintReport, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -45,3 +40,6 @@ def _summary(report: LintReport) -> str:
     if report.unbound:
         parts.append(f"{plural(len(report.unbound), 'family', 'families')} without a binding")
     return "; ".join(parts)
+
+
+print_lint = printed(lint)

@@ -9,7 +9,7 @@ from policygen.model.plan import Action, Plan, Reached, Target
 from policygen.model.tuning import entry_name
 from policygen.model.workload import axes, in_words
 from policygen.report.blocks import BLANK, Block, Note, Words, remarks
-from policygen.report.console import plural, show, tree_line
+from policygen.report.console import plural, printed, tree_line
 
 STYLES = {
     "update": "green",
@@ -28,21 +28,6 @@ DONE = {
 SHOWN = 12
 """As many reached workloads as are listed without -v."""
 ROOM = " " * 11
-
-
-def print_plan(plan: Plan, *, head: bool, verbose: bool) -> None:
-    """Print a plan."""
-    show(planned(plan, head=head, verbose=verbose))
-
-
-def print_apply(plan: Plan, *, head: bool) -> None:
-    """Print what is written, and what is not."""
-    show(applied(plan, head=head))
-
-
-def print_effect(effect: Effect, *, head: bool, verbose: bool) -> None:
-    """Print what was compared, and what changed."""
-    show(effected(effect, head=head, verbose=verbose))
 
 
 def planned(plan: Plan, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -174,3 +159,8 @@ def _summary(plan: Plan) -> str:
     edits = plural(sum(file.edits for file in plan.files), "edit")
     files = plural(len(plan.files), "header")
     return f"{plural(len(plan.actions), 'workload')}: {told}; {edits} in {files}"
+
+
+print_plan = printed(planned)
+print_apply = printed(applied)
+print_effect = printed(effected)

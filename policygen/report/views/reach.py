@@ -5,12 +5,7 @@ from collections.abc import Iterator
 from policygen.model.reach import CallOnly, Reach, Unreachable
 from policygen.model.tuning import conjunction
 from policygen.report.blocks import BLANK, Block, Note, Words
-from policygen.report.console import plural, show, tree_line
-
-
-def print_reach(document: Reach, *, head: bool, verbose: bool) -> None:
-    """Print unreachable entries."""
-    show(reach(document, head=head, verbose=verbose))
+from policygen.report.console import plural, printed, tree_line
 
 
 def reach(document: Reach, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -60,3 +55,6 @@ def _summary(document: Reach) -> Iterator[Block]:
     yield Note("; ".join(parts), folded=True)
     tried = f"{plural(document.workloads, 'workload')} tried on {', '.join(document.archs)}"
     yield Note(tried, folded=True)
+
+
+print_reach = printed(reach)

@@ -14,19 +14,9 @@ from policygen.model.resolve import (
 from policygen.model.tuning import Value, spell
 from policygen.model.workload import axes
 from policygen.report.blocks import BLANK, Block, Note, Words
-from policygen.report.console import plural, show, tree_line
+from policygen.report.console import plural, printed, tree_line
 
 STYLES = {"tuned": "green", "inherited": "yellow", "default": "dim"}
-
-
-def print_resolution(document: Resolution, *, head: bool, verbose: bool) -> None:
-    """Print resolved values."""
-    show(resolution(document, head=head, verbose=verbose))
-
-
-def print_comparison(document: Comparison, *, head: bool) -> None:
-    """Print what differs."""
-    show(comparison(document, head=head))
 
 
 def resolution(document: Resolution, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -120,3 +110,7 @@ def _endings(remarks: Iterable[str], unresolved: Iterable[Unresolved]) -> Iterat
         yield Note(f"note: {remark}", "yellow", folded=True)
     for missing in unresolved:
         yield Note(f"{missing.benchmark}: {missing.reason}", "red", folded=True)
+
+
+print_resolution = printed(resolution)
+print_comparison = printed(comparison)

@@ -17,19 +17,19 @@ from policygen.report.blocks import (
     Block,
     Card,
     Cards,
+    Chapter,
     Code,
     Column,
     Diff,
     Figure,
     Filters,
     Fold,
-    Group,
     Heading,
     Inline,
     Listing,
-    Marked,
     Note,
     Page,
+    Styled,
     Table,
 )
 from policygen.report.console import plural, short, tree_line
@@ -81,7 +81,7 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         yield Filters("any word", _choices(document))
     for one in document.entries[:rows]:
         asked = not document.unprovable
-        yield Group(list(_entry(one, rows, asked=asked)), "entry", _facets(one))
+        yield Chapter(list(_entry(one, rows, asked=asked)), "entry", _facets(one))
     if rows and len(document.entries) > rows:
         yield Note(f"and {len(document.entries) - rows} more")
     if document.others:
@@ -319,8 +319,8 @@ def _evidence(one: Evidence, rows: int | None) -> Iterator[Block]:
         (kind, round(min(50, abs(ratio.ratio - 1) * 150), 1), f"{_point(ratio)}: {ratio.ratio:.3f}")
         for ratio, kind in points
     ]
-    drawn: list[list[Inline | Marked]] = [
-        [_point(ratio), ratio.ratio, Marked(Figure("track", [bar]))]
+    drawn: list[list[Inline | Styled]] = [
+        [_point(ratio), ratio.ratio, Styled(Figure("track", [bar]))]
         for ratio, bar in zip(one.runtime, bars, strict=True)
     ]
     label = f"Runtime workloads of {workload}"
@@ -353,11 +353,11 @@ def _effect(one: Effect, rows: int | None) -> Iterator[Block]:
 
 def _sass(one: VerifySass, rows: int | None) -> Iterator[Block]:
     yield Note(f"{one.toolchain}, compared with {one.base}", "soft")
-    found: list[list[str | Marked]] = []
+    found: list[list[str | Styled]] = []
     for lot in alike(one.rows):
         row, archs = lot[0], ", ".join(row.arch for row in lot)
         counts = [str(n) for n in (row.kernels, row.equal, row.renamed, row.moved)]
-        different = Marked(str(row.different), "warn" if row.different else "")
+        different = Styled(str(row.different), "warn" if row.different else "")
         found.append([short(row.benchmark), archs, *counts, different])
     titles = ("kernels", "equal", "renamed", "moved", "different")
     numbers = [Column(title, "n") for title in titles]

@@ -9,17 +9,12 @@ from policygen.model.sass import Different, KernelPlace, SassRow, VerifySass
 from policygen.model.workload import axes
 from policygen.paths import file_name, write_atomically
 from policygen.report.blocks import BLANK, Block, Column, Note, Table, Words, remarks
-from policygen.report.console import plural, short, show, tree_line
+from policygen.report.console import plural, printed, short, tree_line
 
 SHOWN = 12
 """As many kernels of a kind as are listed without -v."""
 COUNTS = ("kernels", "equal", "renamed", "moved", "different", "only_before", "only_after")
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
-
-
-def print_sass(document: VerifySass, *, head: bool, verbose: bool) -> None:
-    """Print how machine code differs."""
-    show(sass(document, head=head, verbose=verbose))
 
 
 def sass(document: VerifySass, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -134,3 +129,6 @@ def _summary(document: VerifySass) -> str:
     told += [same] if document.identical else []
     told += [failed] if document.refused else []
     return f"SASS: of {plural(document.kernels, 'kernel')} {'; '.join(told)} ({archs})"
+
+
+print_sass = printed(sass)

@@ -4,13 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from policygen.model.tuning import Entry, Family, PolicyChain, Scan, conjunction, spell
-from policygen.report.blocks import BLANK, Block, Column, Inline, Marked, Note, Table, Words
-from policygen.report.console import plural, show, tree_line
-
-
-def print_scan(scan: Scan, *, entries: bool, head: bool) -> None:
-    """Print a scan."""
-    show(scanned(scan, entries=entries, head=head))
+from policygen.report.blocks import BLANK, Block, Column, Inline, Note, Styled, Table, Words
+from policygen.report.console import plural, printed, tree_line
 
 
 def scanned(scan: Scan, *, entries: bool, head: bool) -> Iterator[Block]:
@@ -51,9 +46,9 @@ def _is_selector(family: Family) -> bool:
 
 
 def _table(scan: Scan) -> Table:
-    rows: list[list[Inline | Marked]] = []
+    rows: list[list[Inline | Styled]] = []
     for header, families in groupby(scan.families, key=lambda family: family.header):
-        rows.append([Marked(header, "bold")])
+        rows.append([Styled(header, "bold")])
         for family in families:
             live = family.specializations
             name = f"{family.namespace}::{family.name}".removeprefix("cub::detail::")
@@ -135,3 +130,6 @@ def _title(entry: Entry) -> str:
     if entry.kind == "branch":
         return conjunction(entry.args)
     return "primary template" if entry.kind == "primary" else f"<{', '.join(entry.args)}>"
+
+
+print_scan = printed(scanned)

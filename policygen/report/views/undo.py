@@ -5,12 +5,7 @@ from pathlib import Path
 
 from policygen.model.undo import Undo
 from policygen.report.blocks import Block, Note
-from policygen.report.console import nearby, show
-
-
-def print_undo(document: Undo, *, head: bool, verbose: bool) -> None:
-    """Print what was taken back."""
-    show(undo(document, head=head, verbose=verbose))
+from policygen.report.console import nearby, printed
 
 
 def undo(document: Undo, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -26,3 +21,6 @@ def undo(document: Undo, *, head: bool, verbose: bool) -> Iterator[Block]:
             yield Note(f"  {done} {nearby(Path(apply.root) / file)}")
     if head and not document.applies:
         yield Note("nothing to undo")
+
+
+print_undo = printed(undo)
