@@ -72,12 +72,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `n` is the style of numbers."""
+    """A column of a table; `n` is the style of numbers, `whole` of those that are not broken."""
 
     title: str
     style: str = ""
-    fold: bool = False
-    """Whether a terminal may break its cells anywhere."""
     least: int | None = None
     """Letters that it has at least on a terminal."""
 

@@ -92,7 +92,7 @@ def _grid(table: Table) -> Grid:
         grid.add_column(
             column.title,
             justify="right" if column.style in {"n", "whole"} else "left",
-            overflow="fold" if column.fold else "ellipsis",
+            overflow="ellipsis" if column.style else "fold",
             no_wrap=column.style == "whole",
             min_width=column.least,
         )

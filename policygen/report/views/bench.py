@@ -1,6 +1,7 @@
 """Benchmarks: one row each, and on request their axes."""
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from policygen.model.bench import Axis, Benchmark, BenchmarkList, SubBenchmark
@@ -73,17 +74,12 @@ def _table(rows: Sequence[tuple[str, ...]], width: int) -> Table:
         told = wrap(values, ", ", room if beside else left - GAP)
         cells = [[line] for line in (*named, *(f"  {line}" for line in told))]
         if beside:
-            count = max(len(named), len(told))
-            cells = [[*one] for one in zip(_to(named, count), _to(told, count), strict=True)]
+            cells = [[*one] for one in zip_longest(named, told, fillvalue="")]
         blank = [""] * len(counts)
         shown += [[*one, *(blank if index else counts)] for index, one in enumerate(cells)]
     titles = HEAD[:2] if beside else (" / ".join(HEAD[:2]),)
-    columns = [*(Column(title, fold=True) for title in titles)]
-    return Table([*columns, *(Column(title, "whole") for title in HEAD[2:])], shown, "plain")
-
-
-def _to(lines: list[str], count: int) -> list[str]:
-    return lines + [""] * (count - len(lines))
+    columns = [*map(Column, titles), *(Column(title, "whole") for title in HEAD[2:])]
+    return Table(columns, shown, "plain")
 
 
 def _sub_benchmark(sub: SubBenchmark) -> Iterator[Block]:

@@ -50,18 +50,10 @@ WORDS: dict[CellStatus, str] = {
     "unreachable": "its entry is never taken",
 }
 SHORT = {"tuned": "tuned", "default": "·", "disabled": "off", "unreachable": "never"}
-FIELDS = [
-    "benchmark",
-    "workload",
-    "arch",
-    "status",
-    "since",
-    "header",
-    "line",
-    "reason",
-    "score",
+FIELDS = (
+    "benchmark", "workload", "arch", "status", "since", "header", "line", "reason", "score",
     "variant",
-]
+)  # fmt: skip
 
 
 def render(document: Coverage, form: str) -> str:
@@ -191,7 +183,7 @@ def _by_benchmark(document: Coverage, none: str, *, total: bool) -> Table:
         row = [_of(one, none) if one else "" for one in shares]
         rows.append([name, *row])
     columns = [Column(arch, "n") for arch in document.archs]
-    return Table([Column("tuned of all", fold=True), *columns], rows, total=total)
+    return Table([Column("tuned of all"), *columns], rows, total=total)
 
 
 def _csv(document: Coverage) -> str:

@@ -5,17 +5,7 @@ from collections.abc import Iterator, Sequence
 from policygen.model.results import Choice, DbTop, RejectedVariant, Rules, ScoredWorkload
 from policygen.report.blocks import BLANK, Beside, Block, Note, Words
 from policygen.report.layout import wrap
-from policygen.report.views.db_words import (
-    NOTHING,
-    approximate,
-    heading,
-    key_parts,
-    note,
-    percent,
-    prose,
-    span,
-    workload_name,
-)
+from policygen.report.views import db_words
 
 DIGITS = 8
 ROOM = 36
@@ -29,16 +19,16 @@ def choices(document: DbTop, width: int, *, verbose: bool, quiet: bool) -> Itera
     for index, (one, choice) in enumerate(chosen):
         if index:
             yield BLANK
-        where = key_parts(one, one.database if files else None)
-        yield heading(workload_name(one.algorithm, one.workload), where)
+        where = db_words.key_parts(one, one.database if files else None)
+        yield db_words.heading(db_words.workload_name(one.algorithm, one.workload), where)
         yield from _choice(one, choice, width)
     if not chosen:
-        yield NOTHING
+        yield db_words.NOTHING
     elif not quiet:
         yield BLANK
         if any(one.approximate for one in document.workloads):
-            yield approximate()
-        yield note(f"rules: {rules_in_words(document.rules)}")
+            yield db_words.approximate()
+        yield db_words.note(f"rules: {rules_in_words(document.rules)}")
         used = sum(choice.decision == "use" for _, choice in chosen)
         yield Note(f"use a variant for {used:,}, keep base for {len(chosen) - used:,}")
 
@@ -54,13 +44,13 @@ def _choice(one: ScoredWorkload, choice: Choice, width: int) -> Iterator[Block]:
     if not use or score is None:
         yield Note(f"  {last}", style)
     else:
-        within = f" ({span(found.interval)})" if found and found.interval else ""
+        within = f" ({db_words.span(found.interval)})" if found and found.interval else ""
         verdict = f", {found.verdict}" if found and found.verdict else ""
         mark = ", approximate" if one.approximate else ""
         facts = f"score {score:.6f}{within}{verdict}{mark}"
         right = Words(facts.split(), "", "    ", "    ", even=True)
         yield Beside(Words([last], style, "  ", even=True), right)
-    yield prose(choice.reason, "    ")
+    yield db_words.prose(choice.reason, "    ")
     yield from _rejected(choice.rejected, width)
 
 
@@ -81,7 +71,7 @@ def _rejected(rejected: Sequence[RejectedVariant], width: int) -> Iterator[Block
                 yield Note(head.rstrip())
         else:
             yield Words(one.variant.split("."), "", "    ", "    ", ".", even=True)
-            yield prose(f"{score} {one.reason}", "      ")
+            yield db_words.prose(f"{score} {one.reason}", "      ")
 
 
 def rules_in_words(rules: Rules) -> str:
@@ -89,7 +79,7 @@ def rules_in_words(rules: Rules) -> str:
     parts = [
         f"score at least {rules.least_score:g}",
         f"no runtime workload under {rules.worst_allowed:g}",
-        f"above 1 with {percent(rules.confidence)} confidence",
+        f"above 1 with {db_words.percent(rules.confidence)} confidence",
     ]
     if rules.prefer_simple:
         parts.append("among those too close to call, the one closest to the current values")

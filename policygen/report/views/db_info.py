@@ -13,16 +13,7 @@ from policygen.model.results import (
 from policygen.report.blocks import BLANK, Beside, Block, Note, Words
 from policygen.report.console import plural
 from policygen.report.layout import wrap
-from policygen.report.views.db_words import (
-    DOT,
-    NOTHING,
-    duration,
-    heading,
-    key_parts,
-    note,
-    prose,
-    workload_name,
-)
+from policygen.report.views import db_words
 
 SHOWN = 8
 """Values and workloads that are listed without --verbose."""
@@ -37,14 +28,16 @@ def info(document: DbInfo, *, verbose: bool, quiet: bool) -> Iterator[Block]:
     for index, database in enumerate(document.databases):
         if index:
             yield BLANK
-        yield heading([database.path], _facts(database, verbose=verbose))
+        yield db_words.heading([database.path], _facts(database, verbose=verbose))
         if not database.tables:
             yield Note("  no measurements")
         for table in database.tables:
             yield from _table(table, verbose=verbose)
         for failure in database.failures:
             what = plural(failure.count, f"failed {failure.kind}")
-            yield prose(f"{what} of {failure.algorithm}, code {failure.code}", "  ", "yellow")
+            yield db_words.prose(
+                f"{what} of {failure.algorithm}, code {failure.code}", "  ", "yellow"
+            )
     if not quiet and len(document.databases) != 1:
         rows = sum(t.rows for database in document.databases for t in database.tables)
         yield BLANK
@@ -54,7 +47,7 @@ def info(document: DbInfo, *, verbose: bool, quiet: bool) -> Iterator[Block]:
 def _facts(database: DatabaseInfo, *, verbose: bool) -> list[str]:
     facts = [f"layout {database.layout}"]
     for kind, seconds in (("builds", database.build_seconds), ("runs", database.run_seconds)):
-        facts += [] if seconds is None else [f"{kind} took {duration(seconds)}"]
+        facts += [] if seconds is None else [f"{kind} took {db_words.duration(seconds)}"]
     return [*facts, f"sha256 {database.sha256 if verbose else database.sha256[:12]}"]
 
 
@@ -67,9 +60,9 @@ def _table(table: TableInfo, *, verbose: bool) -> Iterator[Block]:
     if table.unusable:
         counts.insert(1, f"{table.unusable:,} unusable")
     name = Words([f"{table.algorithm}.{table.subbench}"], "cyan", "  ", even=True)
-    yield Beside(name, Words(counts, "", "    ", "    ", DOT, even=True))
+    yield Beside(name, Words(counts, "", "    ", "    ", db_words.DOT, even=True))
     for key in table.keys:
-        yield Words(key_parts(key, None), "", "    ", "    ", DOT, even=True)
+        yield Words(db_words.key_parts(key, None), "", "    ", "    ", db_words.DOT, even=True)
     points = [", ".join(f"{axis}={value}" for axis, value in w.items()) for w in table.workloads]
     yield from _listed("workloads", list(filter(None, points)), "; ", verbose=verbose)
     declared = "declared" if table.declared else "values present"
@@ -97,21 +90,21 @@ def coverage(document: DbCoverage, width: int, *, verbose: bool, quiet: bool) ->
     for index, ((key, database), workloads) in enumerate(groups.items()):
         if index:
             yield BLANK
-        where = key_parts(key, database if files else None)
-        yield Words(where, "bold", "", "", DOT, even=True)
+        where = db_words.key_parts(key, database if files else None)
+        yield Words(where, "bold", "", "", db_words.DOT, even=True)
         name, *numbers = rooms
         room = width - len("     of   ") - sum(numbers)
         for one in workloads:
             yield from _covered(one, max(20, min(name, room)), numbers)
     if not groups:
-        yield NOTHING
+        yield db_words.NOTHING
     elif not quiet and any(one.variants is None for one in document.workloads):
         yield BLANK
-        yield note(UNKNOWN_SPACE)
+        yield db_words.note(UNKNOWN_SPACE)
 
 
 def _cells(one: CoveredWorkload) -> tuple[str, str, str, str]:
-    name = ", ".join(workload_name(one.algorithm, one.workload))
+    name = ", ".join(db_words.workload_name(one.algorithm, one.workload))
     total = "?" if one.variants is None else f"{one.variants:,}"
     share = "" if one.share is None else f"{one.share * 100:.4f} %"
     return name, f"{one.covered:,}", total, share
@@ -121,7 +114,7 @@ def _covered(one: CoveredWorkload, room: int, numbers: Sequence[int]) -> Iterato
     """Show a line for a workload; a long name takes more lines above it."""
     name, *cells = _cells(one)
     covered, total, share = (cell.rjust(n) for cell, n in zip(cells, numbers, strict=True))
-    parts = workload_name(one.algorithm, one.workload)
+    parts = db_words.workload_name(one.algorithm, one.workload)
     *above, last = [name] if len(name) <= room else wrap(parts, ", ", room - 2)
     for index, row in enumerate(above):
         yield Note(f"    {row}" if index else f"  {row}")

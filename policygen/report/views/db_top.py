@@ -7,20 +7,7 @@ from policygen.model.results import DbTop, ScoredVariant, ScoredWorkload, Verdic
 from policygen.report.blocks import BLANK, Block, Note, Words
 from policygen.report.console import plural
 from policygen.report.layout import wrap
-from policygen.report.views.db_words import (
-    DOT,
-    NOTHING,
-    approximate,
-    heading,
-    key_parts,
-    long_point,
-    note,
-    percent,
-    prose,
-    short_point,
-    span,
-    workload_name,
-)
+from policygen.report.views import db_words
 
 NUMBERS = ("score", "min", "mean", "max")
 DETAILS = ("interval", "verdict", "worst", "slower")
@@ -52,13 +39,13 @@ def ranking(document: DbTop, width: int, *, verbose: bool, quiet: bool) -> Itera
     for index, one in enumerate(document.workloads):
         if index:
             yield BLANK
-        where = key_parts(one, one.database if files else None)
-        yield heading(workload_name(one.algorithm, one.workload), where)
+        where = db_words.key_parts(one, one.database if files else None)
+        yield db_words.heading(db_words.workload_name(one.algorithm, one.workload), where)
         yield from _variants(one, layout, verbose=verbose)
         if not quiet:
-            yield prose("; ".join(_missing(one)), "  ", "dim")
+            yield db_words.prose("; ".join(_missing(one)), "  ", "dim")
     if not document.workloads:
-        yield NOTHING
+        yield db_words.NOTHING
     elif not quiet and (notes := list(_notes(document))):
         yield from (BLANK, *notes)
 
@@ -78,9 +65,9 @@ def _details(variant: ScoredVariant, one: ScoredWorkload) -> tuple[str, ...]:
     """Tell interval, verdict, worst runtime workload and how many got slower."""
     worst = variant.worst
     return (
-        span(variant.interval),
+        db_words.span(variant.interval),
         variant.verdict or "",
-        f"{short_point(worst)} {worst.ratio:.3f}" if worst else "",
+        f"{db_words.short_point(worst)} {worst.ratio:.3f}" if worst else "",
         "" if variant.slower is None else f"{variant.slower} of {one.runtime_workloads}",
     )
 
@@ -99,7 +86,7 @@ def _variants(one: ScoredWorkload, layout: Layout, *, verbose: bool) -> Iterator
             interval, verdict, worst, slower = cells
             parts = [verdict, interval, worst and f"worst {worst}", slower and f"slower {slower}"]
             told = [part for part in parts if part]
-            yield Words(told, style, "    ", "    ", DOT, even=True)
+            yield Words(told, style, "    ", "    ", db_words.DOT, even=True)
         if verbose:
             yield from _worst(variant)
 
@@ -129,12 +116,12 @@ def _worst(variant: ScoredVariant) -> Iterator[Block]:
     worst = variant.worst
     if worst is None:
         return
-    within = f" ({span(worst.interval)})" if worst.interval else ""
-    parts = [f"worst at {worst.ratio:.6f}{within}: {long_point(worst)}"]
+    within = f" ({db_words.span(worst.interval)})" if worst.interval else ""
+    parts = [f"worst at {worst.ratio:.6f}{within}: {db_words.long_point(worst)}"]
     parts += [f"weight {worst.weight:.4f}"]
     if variant.loss is not None:
         parts += [f"up to {variant.loss * 100:.1f} % slower"]
-    yield Words(DOT.join(parts), "dim", "    ", even=True)
+    yield Words(db_words.DOT.join(parts), "dim", "    ", even=True)
 
 
 def _missing(one: ScoredWorkload) -> Iterator[str]:
@@ -150,17 +137,18 @@ def _missing(one: ScoredWorkload) -> Iterator[str]:
 
 def _notes(document: DbTop) -> Iterator[Block]:
     if any(one.approximate for one in document.workloads):
-        yield approximate()
+        yield db_words.approximate()
     variants = [variant for one in document.workloads for variant in one.variants]
     worst = [variant.worst for variant in variants if variant.worst]
     if names := dict.fromkeys("/".join(one.point) for one in worst if one.point):
-        yield note(f"worst: the runtime workload with the least ratio, by {', '.join(names)}")
+        by = ", ".join(names)
+        yield db_words.note(f"worst: the runtime workload with the least ratio, by {by}")
     if any(variant.slower is not None for variant in variants):
-        rules = document.rules
-        yield note(
-            f"interval: {percent(rules.confidence)} confidence; slower: runtime workloads slower"
-            f" by more than {percent(rules.point_noise)}, beyond noise"
+        sure, noise = map(db_words.percent, (document.rules.confidence, document.rules.point_noise))
+        yield db_words.note(
+            f"interval: {sure} confidence; slower: runtime workloads slower by more than {noise},"
+            " beyond noise"
         )
     if document.alpha < 1:
         alpha = f"alpha {document.alpha:g}"
-        yield note(f"{alpha}: only runtime workloads whose samples differ from base's")
+        yield db_words.note(f"{alpha}: only runtime workloads whose samples differ from base's")

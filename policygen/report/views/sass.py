@@ -74,7 +74,7 @@ def _table(rows: Sequence[SassRow]) -> Table:
         bad = row.different or row.only_before or row.only_after or row.refused
         shown.append(cells)
         styles.append("red" if bad else "yellow" if row.moved else "")
-    first = (Column("benchmark", fold=True), Column("arch"))
+    first = (Column("benchmark"), Column("arch"))
     columns = (*first, *(Column(title, "n") for title in titles))
     return Table(columns, shown, styles=styles)
 

@@ -61,7 +61,7 @@ def _table(scan: Scan) -> Table:
             )
             rows.append([f"  {name}", *(str(number or "·") for number in numbers)])
     titles = ("live", "inherit", "labelled", "disabled")
-    first = Column("family", fold=True, least=34)
+    first = Column("family", least=34)
     return Table((first, *(Column(title, "whole") for title in titles)), rows)
 
 
