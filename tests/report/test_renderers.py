@@ -56,7 +56,7 @@ TERMINAL = [
     Words(EVIL, "red", EVIL, EVIL),
     Words([EVIL], even=True, first=EVIL, mark="dim"),
     Beside(Words([EVIL]), Words([EVIL])),
-    Table([EVIL, Column(EVIL)], [[EVIL, Styled(EVIL, "bold")]]),
+    Table([EVIL], [[EVIL], [Styled(EVIL, "bold")]]),
 ]
 
 
