@@ -190,9 +190,8 @@ def _report(
     head: bool,
     verbose: bool,
 ) -> None:
-    from policygen.report.apply import print_apply
     from policygen.report.diff import print_diff
-    from policygen.report.plan import print_effect, print_plan
+    from policygen.report.views.plan import print_apply, print_effect, print_plan
 
     if as_json:
         sys.stdout.write(plan.to_json() + "\n")

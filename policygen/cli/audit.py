@@ -76,7 +76,7 @@ def lint(
     if as_json:
         sys.stdout.write(report.to_json() + "\n")
     else:
-        from policygen.report.lint import print_lint
+        from policygen.report.views.lint import print_lint
 
         print_lint(report, head=not quiet, verbose=verbose)
     if errors:

@@ -69,8 +69,8 @@ def bench(
 
 def _show(document: "BenchmarkList", *, compare: bool, as_json: bool, verbose: bool) -> bool:
     """Prints the benchmarks, or how they differ from the bindings, and says whether they do."""
-    from policygen.report import bench, bench_check
     from policygen.report.console import results
+    from policygen.report.views import bench, bench_check
 
     checked = _check(document) if compare and document.benchmarks else None
     if as_json:

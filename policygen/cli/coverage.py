@@ -75,8 +75,7 @@ def coverage(
     from policygen.errors import Problems
     from policygen.model.coverage import Compared
     from policygen.proof.coverage import cells, turned
-    from policygen.report.coverage import print_coverage
-    from policygen.report.coverage_files import render
+    from policygen.report.views.coverage import print_coverage, render
 
     if out is not None and form == "table" and not as_json:
         raise click.UsageError("-o is for --json and --format csv, md and html.")

@@ -107,7 +107,7 @@ def top(
     if as_json:
         click.echo(document.to_json())
     else:
-        from policygen.report.db import print_top
+        from policygen.report.views.db import print_top
 
         print_top(document, verbose=verbose, quiet=quiet)
     return tell(document.warnings)
@@ -136,7 +136,7 @@ def choose(
     if as_json:
         click.echo(document.to_json())
     else:
-        from policygen.report.db import print_choices
+        from policygen.report.views.db import print_choices
 
         print_choices(document, verbose=verbose, quiet=quiet)
     return tell(document.warnings)
@@ -167,7 +167,7 @@ def coverage(
     if as_json:
         click.echo(document.to_json())
     else:
-        from policygen.report.db import print_coverage
+        from policygen.report.views.db import print_coverage
 
         print_coverage(document, verbose=verbose, quiet=quiet)
     return tell(document.warnings)
@@ -197,7 +197,7 @@ def info(
     if as_json:
         click.echo(document.to_json())
     else:
-        from policygen.report.db import print_info
+        from policygen.report.views.db import print_info
 
         print_info(document, verbose=verbose, quiet=quiet)
     return tell(document.warnings)

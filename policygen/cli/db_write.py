@@ -33,7 +33,7 @@ def merge(
     if as_json:
         click.echo(report.to_json())
     else:
-        from policygen.report.db_merge import print_merge
+        from policygen.report.views.db_merge import print_merge
 
         print_merge(report, verbose=verbose, quiet=quiet)
     return 0
@@ -84,7 +84,8 @@ def plot(
     """
     from policygen.cli.inputs import open_inputs
     from policygen.model.labels import BASE
-    from policygen.report.plots import RatioPanel, ratio_plot, score_map
+    from policygen.report.plot_ratios import RatioPanel, ratio_plot
+    from policygen.report.plot_scores import score_map
     from policygen.results.confidence import SampleReader
     from policygen.results.decoder import Decoder
     from policygen.results.plotdata import point_samples, score_cells

@@ -25,7 +25,7 @@ def verify_effect(
     from policygen.cli.opening import open_cub
     from policygen.cli.planning import applied_effect, open_tree
     from policygen.dialects.scan import read_changed
-    from policygen.report.plan import print_effect
+    from policygen.report.views.plan import print_effect
 
     wanted = parse_archs([] if arch is None else [arch])
     there = open_cub(cub, store, whole=True)

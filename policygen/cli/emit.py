@@ -69,7 +69,7 @@ def emit(
     that was tuned gets its policy, and every other one what CUB selects; else nothing is written.
     """
     from policygen.cli.plan_options import parse_target
-    from policygen.report.emit import print_emitted
+    from policygen.report.views.emit import print_emitted
 
     target = parse_target(given["arch"])
     named = _namespace(namespace, out)

@@ -22,7 +22,7 @@ def headers() -> None:
 @output_options
 def list_(cub: str | None, as_json: bool, quiet: bool, verbose: bool) -> int:
     """Lists the trees that can be had, and names the one that is used here."""
-    from policygen.report.headers import changes, name, table
+    from policygen.report.views.headers import changes, name, table
     from policygen.tree import find_any, headers_folder
     from policygen.tree.overview import overview
 
@@ -55,7 +55,7 @@ def fetch(
     verbose: bool,
 ) -> int:
     """Gets CUB trees from PyPI; the last one that is named becomes the current tree."""
-    from policygen.report.headers import changes
+    from policygen.report.views.headers import changes
     from policygen.tree import headers_folder
     from policygen.tree.overview import all_versions, fetch_all, overview
 
@@ -101,6 +101,6 @@ def _progress(quiet: bool) -> Callable[[str], None]:
 
 def _explain(cub: Cub, verbose: bool) -> None:
     if verbose:
-        from policygen.report.headers import name
+        from policygen.report.views.headers import name
 
         click.echo(f"{name(cub)}, dialect {cub.dialect}", err=True)

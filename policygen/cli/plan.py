@@ -24,7 +24,7 @@ def plan(
     the reason. The compiler is asked whether each change has its effect and no other.
     """
     from policygen.cli.planning import make_plan
-    from policygen.report.plan import print_plan
+    from policygen.report.views.plan import print_plan
 
     work = make_plan(given, prove=not no_prove, quiet=quiet)
     if out is not None:

@@ -57,7 +57,7 @@ def reach(
     if as_json:
         sys.stdout.write(document.to_json() + "\n")
     else:
-        from policygen.report.reach import print_reach
+        from policygen.report.views.reach import print_reach
 
         print_reach(document, head=not quiet, verbose=verbose)
     if errors := (*found.errors, *told.errors):

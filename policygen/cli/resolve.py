@@ -52,7 +52,7 @@ def resolve(
     """
     from policygen.cli.asking import read_tree
     from policygen.cli.opening import open_cub
-    from policygen.report import resolve as report
+    from policygen.report.views import resolve as report
 
     found = read_tree(open_cub(cub), headers)
     question = Question(headers, regex, axes, archs, quiet=quiet)

@@ -71,8 +71,8 @@ def review(
     from policygen.model.effect import Effect
     from policygen.model.review import Review
     from policygen.model.sass import VerifySass
-    from policygen.report.annotations import annotations
-    from policygen.report.review import render
+    from policygen.report.views.annotations import annotations
+    from policygen.report.views.review import render
 
     if sass is not None and run_sass:
         raise click.UsageError("--sass and --run-sass exclude each other.")

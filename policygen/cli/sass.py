@@ -84,7 +84,7 @@ def verify_sass(
     from policygen.cli.opening import open_cub
     from policygen.proof.toolchain import find_toolchain
     from policygen.report.console import plural
-    from policygen.report.sass import print_sass, write_diffs
+    from policygen.report.views.sass import print_sass, write_diffs
 
     if nvbench is not None and not benchmarks:
         raise click.UsageError("--nvbench is for --benchmarks.")

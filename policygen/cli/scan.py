@@ -58,7 +58,7 @@ def scan(
     if as_json:
         sys.stdout.write(document.to_json() + "\n")
     else:
-        from policygen.report.scan import print_scan
+        from policygen.report.views.scan import print_scan
 
         print_scan(document, entries=verbose or bool(headers), head=not quiet)
     if errors:

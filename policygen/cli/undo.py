@@ -61,7 +61,7 @@ def undo(
     elif as_json:
         sys.stdout.write(_document(undone, written=written).to_json() + "\n")
     else:
-        from policygen.report.undo import print_undo
+        from policygen.report.views.undo import print_undo
 
         print_undo(_document(undone, written=written), head=not quiet, verbose=verbose)
     return int(check and bool(undone))

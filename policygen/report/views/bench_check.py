@@ -1,16 +1,16 @@
-"""How benchmark sources differ from the bindings, on the console."""
+"""How benchmark sources differ from the bindings."""
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from policygen.model.bench_check import BenchCheck, BenchDifference, Kind
-from policygen.report.bench import UNKNOWN
+from policygen.report.blocks import Note
 from policygen.report.console import plural
+from policygen.report.views.bench import UNKNOWN
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from policygen.report.terminal import Terminal
 
 _FORMS: Mapping[Kind, str] = {
     "unbound benchmark": "no binding: {found}",
@@ -24,50 +24,41 @@ _FORMS: Mapping[Kind, str] = {
 }
 
 
-def show(document: BenchCheck, console: "Console") -> None:
-    """Prints what differs, then what it was compared with; lines are not cut."""
-    for line in lines(document):
-        console.print(line, markup=False, soft_wrap=True)
+def show(document: BenchCheck, out: "Terminal") -> None:
+    """Print what differs, then what it was compared with."""
+    out.write(Note(line) for line in lines(document))
 
 
 def lines(document: BenchCheck) -> Iterator[str]:
-    """A heading for each benchmark, a line for each difference, and the summary."""
+    """Tell what differs under the name of each benchmark, and what was compared."""
     places = groupby(document.differences, key=lambda one: (one.benchmark, one.source))
     for (name, source), differences in places:
         yield f"{name}  {source}"
-        yield from (f"  {describe(one)}" for one in differences)
+        yield from (f"  {_describe(one)}" for one in differences)
     if document.differences:
         yield ""
-    yield from _left_open(document)
-    yield _version(document)
-    yield _counts(document)
-
-
-def describe(one: BenchDifference) -> str:
-    """`ipt: 7:24:1, in the binding 7:22:1`."""
-    return _FORMS[one.kind].format(
-        what=one.what,
-        found=" ".join(one.found) or UNKNOWN,
-        binding=" ".join(one.binding),
-        values=_values(one),
-    )
-
-
-def _values(one: BenchDifference) -> str:
-    more = [value for value in one.found if value not in one.binding]
-    less = [value for value in one.binding if value not in one.found]
-    parts = (("not in the binding", more), ("only in the binding", less))
-    return "; ".join(f"{where}: {' '.join(values)}" for where, values in parts if values)
-
-
-def _left_open(document: BenchCheck) -> Iterator[str]:
-    """Silence must not read as equal: the axes that were not compared."""
+    # Silence must not read as equal.
     by_axes: dict[str, list[str]] = {}
     for one in document.not_compared:
         by_axes.setdefault(one.what, []).append(one.benchmark)
     for what, names in sorted(by_axes.items()):
         part = what if what == "axes" else f"values of axis {what}"
         yield f"not compared, as the source does not tell them: {part} of {', '.join(names)}"
+    yield _version(document)
+    yield _counts(document)
+
+
+def _describe(one: BenchDifference) -> str:
+    """Tell a difference: `ipt: 7:24:1, in the binding 7:22:1`."""
+    more = [value for value in one.found if value not in one.binding]
+    less = [value for value in one.binding if value not in one.found]
+    parts = (("not in the binding", more), ("only in the binding", less))
+    return _FORMS[one.kind].format(
+        what=one.what,
+        found=" ".join(one.found) or UNKNOWN,
+        binding=" ".join(one.binding),
+        values="; ".join(f"{where}: {' '.join(values)}" for where, values in parts if values),
+    )
 
 
 def _version(document: BenchCheck) -> str:
@@ -86,8 +77,6 @@ def _counts(document: BenchCheck) -> str:
         f" {document.compared - document.differing} as in their binding,"
         f" {otherwise} otherwise, {document.unbound} without one"
     ]
-    if document.untuned:
-        counts.append(f"{document.untuned} without parameters")
-    if document.others:
-        counts.append(f"{document.others} not of CUB")
+    counts += [f"{document.untuned} without parameters"] if document.untuned else []
+    counts += [f"{document.others} not of CUB"] if document.others else []
     return "; ".join(counts)

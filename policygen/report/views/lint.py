@@ -1,30 +1,19 @@
-"""What `policygen audit lint` found, on the terminal."""
+"""What `policygen audit lint` found."""
+
+from collections.abc import Iterator
 
 from policygen.errors import SourceError
-from policygen.model.lint import Finding, LintReport
-from policygen.report import console
-from policygen.report.console import plural
+from policygen.model.lint import LintReport
+from policygen.report.blocks import Block, Note
+from policygen.report.console import plural, printed
 
 STYLES = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def print_lint(report: LintReport, *, head: bool, verbose: bool) -> None:
-    """Each finding with its line and a caret, then a summary."""
-    from rich.text import Text
-
-    out = console.results()
+def lint(report: LintReport, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show each finding with its line and a caret, then a summary."""
     for finding in report.findings:
-        # What an editor or a terminal makes a link of must stay on one line.
-        out.print(Text(_lines(finding), STYLES[finding.severity]), soft_wrap=True)
-    if verbose and report.unbound:
-        out.print(f"without a binding: {', '.join(report.unbound)}", style="dim")
-    if head:
-        out.print(_summary(report))
-
-
-def _lines(finding: Finding) -> str:
-    return str(
-        SourceError(
+        error = SourceError(
             path=finding.path,
             line=finding.line,
             column=finding.column,
@@ -32,7 +21,13 @@ def _lines(finding: Finding) -> str:
             text=finding.text,
             width=finding.width,
         )
-    )
+        # What an editor or a terminal makes a link of must stay on one line.
+        for row in str(error).split("\n"):
+            yield Note(row, STYLES[finding.severity])
+    if verbose and report.unbound:
+        yield Note(f"without a binding: {', '.join(report.unbound)}", "dim", folded=True)
+    if head:
+        yield Note(_summary(report), folded=True)
 
 
 def _summary(report: LintReport) -> str:
@@ -45,3 +40,6 @@ def _summary(report: LintReport) -> str:
     if report.unbound:
         parts.append(f"{plural(len(report.unbound), 'family', 'families')} without a binding")
     return "; ".join(parts)
+
+
+print_lint = printed(lint)
