@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from fixtures.databases.demo import demo_database
-from policygen.cli.inputs import is_results
+from policygen.app.inputs import is_results
 from policygen.cli.main import main
 from policygen.results.store import Store
 from tests.results.build import ALGORITHM, Builder, simple

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from policygen import __version__, resources
-from policygen.cli import main as module
+from policygen.cli import demo
 from policygen.cli.main import main
 
 
@@ -14,7 +14,7 @@ def command(monkeypatch):
     """Makes `policygen demo` do something else."""
 
     def replace(action):
-        monkeypatch.setattr(module.demo.demo, "callback", lambda **_: action())
+        monkeypatch.setattr(demo.demo, "callback", lambda **_: action())
 
     return replace
 
