@@ -11,17 +11,16 @@ if TYPE_CHECKING:
     from policygen.app.apply import finish_applies as finish_applies
     from policygen.app.benchmarks import read_tunables as read_tunables
     from policygen.app.coverage import audit_coverage as audit_coverage
+    from policygen.app.database_files import merge_databases as merge_databases
     from policygen.app.databases import cover_spaces as cover_spaces
     from policygen.app.databases import describe_databases as describe_databases
-    from policygen.app.databases import merge_databases as merge_databases
     from policygen.app.databases import rank_variants as rank_variants
     from policygen.app.effect import verify_effect as verify_effect
     from policygen.app.emit import emit_selectors as emit_selectors
     from policygen.app.filters import Filter as Filter
     from policygen.app.inputs import ResultFiles as ResultFiles
     from policygen.app.lint import audit_lint as audit_lint
-    from policygen.app.options import choose_options as choose_options
-    from policygen.app.options import choose_rules as choose_rules
+    from policygen.app.plan import Options as Options
     from policygen.app.plan import plan_tunings as plan_tunings
     from policygen.app.plan import read_plan as read_plan
     from policygen.app.planned import Planned as Planned
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from policygen.app.resolve import compare_trees as compare_trees
     from policygen.app.resolve import resolve_workloads as resolve_workloads
     from policygen.app.review import review_change as review_change
+    from policygen.app.rules import choose_rules as choose_rules
     from policygen.app.sass import verify_sass as verify_sass
     from policygen.app.scan import scan_tunings as scan_tunings
     from policygen.app.session import Session as Session
@@ -41,18 +41,19 @@ _EXPORTS = {
     "app.apply": ("AppliedChange", "apply_plan", "finish_applies"),
     "app.benchmarks": ("read_tunables",),
     "app.coverage": ("audit_coverage",),
-    "app.databases": ("cover_spaces", "describe_databases", "merge_databases", "rank_variants"),
+    "app.database_files": ("merge_databases",),
+    "app.databases": ("cover_spaces", "describe_databases", "rank_variants"),
     "app.effect": ("verify_effect",),
     "app.emit": ("emit_selectors",),
     "app.filters": ("Filter",),
     "app.inputs": ("ResultFiles",),
     "app.lint": ("audit_lint",),
-    "app.options": ("choose_options", "choose_rules"),
-    "app.plan": ("plan_tunings", "read_plan"),
+    "app.plan": ("Options", "plan_tunings", "read_plan"),
     "app.planned": ("Planned",),
     "app.reach": ("audit_reach",),
     "app.resolve": ("compare_trees", "resolve_workloads"),
     "app.review": ("review_change",),
+    "app.rules": ("choose_rules",),
     "app.sass": ("verify_sass",),
     "app.scan": ("scan_tunings",),
     "app.session": ("Session", "open_session"),

@@ -8,9 +8,10 @@ from pathlib import Path
 from policygen import tree
 from policygen.app.applied import document_of
 from policygen.app.effect import proven
+from policygen.app.notes import Note, unsaid
 from policygen.app.outcomes import keep_choices, tell_outcome
 from policygen.app.planned import Planned
-from policygen.app.session import Note, Session, unsaid
+from policygen.app.session import Session
 from policygen.edit.apply import apply
 from policygen.edit.change import Change
 from policygen.edit.journal import AppliedRecord

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, read_tree
-from policygen.app.session import Progress
 from policygen.bindings.load import bound
 from policygen.errors import Problems
 from policygen.model.cub import Cub

@@ -6,9 +6,10 @@ from dataclasses import replace
 from policygen.app.applied import last_apply
 from policygen.app.compilers import compiler_for, older_compiler, open_tree
 from policygen.app.filters import parse_archs
+from policygen.app.notes import Progress
 from policygen.app.planned import Planned
 from policygen.app.reading import ReadTree
-from policygen.app.session import Progress, Session
+from policygen.app.session import Session
 from policygen.errors import EffectError, UnprovableError
 from policygen.model.effect import Effect
 from policygen.model.plan import Plan

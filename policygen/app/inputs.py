@@ -5,20 +5,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.errors import InputError, Problems
 from policygen.model.bench import ParameterRange
-from policygen.model.plan import Action
 from policygen.model.results import ScoredWorkload
 from policygen.results.database import is_database
 from policygen.results.files import read_regular
 from policygen.results.load import expand
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
-from policygen.source.benchmarks.read import read_benchmarks
 
-FromFiles = TypeVar("FromFiles", Action, ScoredWorkload)
+if TYPE_CHECKING:
+    from policygen.model.plan import Action
+
+FromFiles = TypeVar("FromFiles", "Action", ScoredWorkload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ def _benchmarks(
     """Search spaces and declared axes, of benchmark sources or a cccl_meta_bench.csv."""
     if not paths:
         return {}, {}
+    from policygen.source.benchmarks.read import read_benchmarks  # most have nothing to read
+
     document, errors = read_benchmarks(paths)
     if errors:
         raise Problems(errors)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from policygen import tree
 from policygen.app.filters import EVERYTHING, Filter
+from policygen.app.notes import Note, unsaid
 from policygen.app.scan import scan_tunings, tree_and_headers
-from policygen.app.session import Note, unsaid
 from policygen.errors import InputError, SourceError
 from policygen.model.cub import Cub
 from policygen.model.lint import LintReport

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from policygen.app.inputs import is_results
-from policygen.app.session import Note
+from policygen.app.notes import Note
 from policygen.errors import InputError
 from policygen.model.plan import Action, Plan
 from policygen.results.info import file_sha256

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen import tree
@@ -31,6 +32,8 @@ from policygen.planning.served import served
 from policygen.proof.oracle import Compiler
 from policygen.results.together import Together
 
+__all__ = ["Options", "plan_ranked", "plan_tunings", "read_plan"]
+
 
 def plan_tunings(
     session: Session,
@@ -54,6 +57,9 @@ def plan_ranked(
     prove: bool = True,
 ) -> Planned:
     """A plan for one architecture, of databases that are open."""
+    if options.provenance == "full" and options.date is None:
+        today = datetime.now(UTC).date().isoformat()
+        options = options.model_copy(update={"date": today})
     workloads = results.top.workloads
     names = _headers(workloads, session.cub.version)
     found, data, compiler = open_tree(session.cub, names, progress=session.progress)
@@ -61,14 +67,8 @@ def plan_ranked(
     def together(cases: Sequence[Case]) -> Together:
         return results.choose([case.measurement.scored for case in cases])
 
-    planner = Planner(
-        Sources(found.cub, compiler.headers, data),
-        options,
-        compiler,
-        together,
-        prove=prove,
-        spaces=results.files.spaces,
-    )
+    sources, spaces = Sources(found.cub, compiler.headers, data), results.files.spaces
+    planner = Planner(sources, options, compiler, together, prove=prove, spaces=spaces)
     plan = planner.plan(workloads)
     remarks = base_remarks(plan, found.cub.version, _bases(session, measured_on, plan))
     remarks += served(plan, compiler.headers)
@@ -97,14 +97,8 @@ def read_plan(session: Session, path: Path) -> Planned:
     names = _headers(plan.results, cub.version)
     found, data, compiler = open_tree(cub, names, progress=session.progress)
     check_tree(plan, data)
-    planner = Planner(
-        Sources(found.cub, compiler.headers, data),
-        plan.options,
-        compiler,
-        remembered(plan.joint),
-        prove=False,
-        spaces=plan.spaces,
-    )
+    sources, joint = Sources(found.cub, compiler.headers, data), remembered(plan.joint)
+    planner = Planner(sources, plan.options, compiler, joint, prove=False, spaces=plan.spaces)
     made = again(planner, part(plan, legacy=False), plan.results)
     work = Planned(made, found, data, compiler)
     if plan.options.legacy == "update" and found.cub.dialect == "selectors":

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from policygen.app.inputs import Inputs, ResultFiles, open_inputs
-from policygen.app.session import Note
+from policygen.app.notes import Note
 from policygen.errors import InputError
 from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
 from policygen.results.together import Together, choose_together

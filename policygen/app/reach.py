@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.resolve import Errors
-from policygen.app.session import Progress, Session
+from policygen.app.session import Session
 from policygen.model.base import Problem
 from policygen.model.reach import Reach
 from policygen.proof.reach import Reached
@@ -16,7 +17,7 @@ from policygen.proof.toolchain import Toolchain, find_toolchain
 def audit_reach(session: Session, headers: Sequence[str] = ()) -> tuple[Reach, Errors]:
     """Asks which entries are never selected, whatever workload is tried."""
     found, toolchain = read_tree(session.cub, headers), find_toolchain()
-    told = ask_reach(found, toolchain, progress=session.progress)
+    told = ask_reach(found, toolchain, session.progress)
     document = Reach(
         cub=found.cub,
         toolchain=f"nvcc {toolchain.version}",
@@ -34,9 +35,7 @@ def audit_reach(session: Session, headers: Sequence[str] = ()) -> tuple[Reach, E
     return document, (*found.errors, *told.errors)
 
 
-def ask_reach(
-    found: ReadTree, toolchain: Toolchain, *, progress: Progress | None = None
-) -> Reached:
+def ask_reach(found: ReadTree, toolchain: Toolchain, progress: Progress | None = None) -> Reached:
     """What the marked copies of a tree's headers show, in families and in returns."""
     return reach_both(
         found.cub,

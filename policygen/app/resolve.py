@@ -1,8 +1,9 @@
 """What CUB selects for each workload, by the compiler."""
 
 from policygen.app.filters import Filter
+from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, chosen_archs, read_tree
-from policygen.app.session import Progress, Session
+from policygen.app.session import Session
 from policygen.app.trees import other_tree
 from policygen.errors import PolicygenError
 from policygen.model.base import Problem

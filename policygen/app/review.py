@@ -13,11 +13,12 @@ from policygen.app.effect import applied_effect
 from policygen.app.families import unlike
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles, is_results, open_inputs
+from policygen.app.notes import Progress
 from policygen.app.reach import ask_reach
 from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
 from policygen.app.sass import compare_earlier
-from policygen.app.session import Progress, Session
+from policygen.app.session import Session
 from policygen.app.stores import STORE
 from policygen.bindings.archs import gpu_arch
 from policygen.errors import Problems
@@ -25,7 +26,6 @@ from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
 from policygen.model.lint import Finding
 from policygen.model.plan import Plan
-from policygen.model.reach import Unreachable
 from policygen.model.resolve import Comparison, Differing
 from policygen.model.results import Rules
 from policygen.model.review import Evidence, Review
@@ -74,7 +74,7 @@ def review_change(
     found = Found(
         _evidence(plan, files, cub.version, labels, remarks),
         change.findings(),
-        _unreachable(change.after, progress) if entries else (),
+        ask_reach(change.after, find_toolchain(), progress).unreachable if entries else (),
     )
     told, rest = reviewed(entries, different, found)
     return Review(
@@ -220,10 +220,6 @@ def _evidence(
             for one, proof in zip(measured, proofs, strict=True)
             if proof is not None
         )
-
-
-def _unreachable(after: ReadTree, progress: Progress | None) -> tuple[Unreachable, ...]:
-    return ask_reach(after, find_toolchain(), progress=progress).unreachable
 
 
 def _effect(change: TreeChange, plan: Plan | None, progress: Progress | None) -> Effect | None:

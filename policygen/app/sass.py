@@ -8,7 +8,8 @@ from pathlib import Path
 from policygen.app.base import Base, find_base, no_base
 from policygen.app.comparing import Chosen, Compiles, choose_compiles
 from policygen.app.filters import EVERYTHING, Filter
-from policygen.app.session import Progress, Session
+from policygen.app.notes import Progress
+from policygen.app.session import Session
 from policygen.errors import PolicygenError, Problems, SourceError, together
 from policygen.model.sass import DumpIndex, VerifySass
 from policygen.paths import cache_folder

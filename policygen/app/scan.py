@@ -5,7 +5,8 @@ from pathlib import Path
 
 from policygen import tree
 from policygen.app.filters import EVERYTHING, Filter, parse_archs
-from policygen.app.session import Note, Session, open_session, tell_interrupted, unsaid
+from policygen.app.notes import Note, unsaid
+from policygen.app.session import Session, open_session, tell_interrupted
 from policygen.errors import InputError, SourceError
 from policygen.model.base import Problem
 from policygen.model.cub import Cub

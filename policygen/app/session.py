@@ -1,10 +1,10 @@
 """The tree that is worked on, the store of what was written to it, and who is told how it goes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from policygen import tree
+from policygen.app.notes import Note, Progress, unsaid
 from policygen.app.stores import heard_store, own_store, store_option_of
 from policygen.edit.interrupted import being_written, interrupted
 from policygen.edit.target import leftovers
@@ -12,18 +12,9 @@ from policygen.errors import InputError
 from policygen.model.cub import Cub
 from policygen.tree.layout import tunings_folder
 
-Progress = Callable[[int, int, str], None]
-"""Is told how many compiles are done, of how many, and the last one's name."""
-Note = Callable[[str], None]
-"""Is told what is no error, and should be known."""
-
 _LEFT = """\
 policygen undo --store FILE takes it back, policygen apply --finish --store FILE completes it.
   If the store that was written then is gone, check the headers and delete the file."""
-
-
-def unsaid(_text: str) -> None:
-    """Keeps a note to itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from policygen import tree
 from policygen.app.applied import document_of
+from policygen.app.notes import Note, unsaid
 from policygen.app.outcomes import tell_outcome
-from policygen.app.session import Note, unsaid
 from policygen.edit.undo import Undone, net_changes, nothing, planned, undo
 from policygen.model.undo import Undo, UndoneApply
 from policygen.textdiff import unified

@@ -9,9 +9,10 @@ from policygen.app.apply import AppliedChange, apply_plan, finish_applies
 from policygen.app.plan import read_plan
 from policygen.app.stores import store_option_of
 from policygen.cli.options import output_options, store_option
-from policygen.cli.output import Output, print_json, write_file
+from policygen.cli.output import Output, write_file
 from policygen.cli.plan_options import GIVEN, make_plan, planning_options
-from policygen.cli.progress import start, warn
+from policygen.cli.progress import warn
+from policygen.cli.start import start
 from policygen.errors import InputError
 from policygen.report.apply import print_apply
 from policygen.report.diff import print_diff
@@ -62,7 +63,7 @@ def apply(
     if patch is not None:
         write_file(Path(patch), done.diff.encode("utf-8", "surrogateescape"))
     if output.as_json:
-        print_json(done.plan)
+        click.echo(done.plan.to_json())
     elif as_diff:
         print_diff(done.diff)
     else:

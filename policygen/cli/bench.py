@@ -7,7 +7,7 @@ import click
 from policygen.app.benchmarks import benchmarks_around, check_bindings, read_tunables
 from policygen.app.filters import Filter
 from policygen.cli.options import cub_option, filter_options, output_options
-from policygen.cli.output import Output, end, print_json
+from policygen.cli.output import Output, end
 from policygen.report import bench as report
 from policygen.report import bench_check
 from policygen.report.console import results
@@ -44,7 +44,7 @@ def bench(
     document, errors = read_tunables(paths, asked)
     checked = check_bindings(document) if compare and document.benchmarks else None
     if output.as_json:
-        print_json(checked or document)
+        click.echo((checked or document).to_json())
     elif checked:
         bench_check.show(checked, results())
     elif document.benchmarks:

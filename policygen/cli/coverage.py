@@ -6,7 +6,7 @@ from policygen.app.coverage import audit_coverage, is_under
 from policygen.app.filters import Filter
 from policygen.cli.options import asked_options, output_options
 from policygen.cli.output import Output, end, write_out
-from policygen.cli.progress import start
+from policygen.cli.start import start
 from policygen.report.coverage import print_coverage
 from policygen.report.coverage_files import render
 

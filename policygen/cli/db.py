@@ -6,20 +6,12 @@ from typing import Any
 
 import click
 
-from policygen.app.databases import (
-    Told,
-    cover_spaces,
-    describe_databases,
-    export_rows,
-    merge_databases,
-    plot_workload,
-    rank_variants,
-)
+from policygen.app.databases import Told, cover_spaces, describe_databases, rank_variants
 from policygen.app.inputs import ResultFiles
-from policygen.app.options import choose_rules
 from policygen.app.ranking import tell_warnings
-from policygen.cli.options import Command, config_option, filter_options, output_options
-from policygen.cli.output import Output, print_json
+from policygen.app.rules import choose_rules
+from policygen.cli.options import Command, config_option, decorated, filter_options, output_options
+from policygen.cli.output import Output
 from policygen.cli.progress import warn
 from policygen.cli.result_options import (
     database_options,
@@ -28,12 +20,12 @@ from policygen.cli.result_options import (
     rule_options,
 )
 from policygen.report.db import print_choices, print_coverage, print_info, print_top
-from policygen.report.db_merge import print_merge
 
 
 def ranking(command: Command) -> Command:
     """What changes the ranking and the choice."""
-    for decorate in (
+    return decorated(
+        command,
         click.option(
             "--current", metavar="LABEL", help="The values in the header now, as a label."
         ),
@@ -52,9 +44,7 @@ def ranking(command: Command) -> Command:
             help="CCCL's: only runtime workloads whose samples differ from base's (p < alpha).",
         ),
         config_option,
-    ):
-        command = decorate(command)
-    return command
+    )
 
 
 @click.command()
@@ -97,62 +87,10 @@ def info(files: tuple[str, ...], regex: str, axes: tuple[str, ...], output: Outp
     return _show(describe_databases(given), print_info, output)
 
 
-@click.command()
-@files_argument
-@click.option("-o", "--out", required=True, metavar="FILE", help="The database to write.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@output_options
-def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
-    """Merges databases into one that CCCL's own scripts read; conflicts are reported.
-
-    The first file that has a row wins. Sources stay as they are.
-    """
-    report = merge_databases(files, Path(out), force=force)
-    if output.as_json:
-        print_json(report)
-    else:
-        print_merge(report, verbose=output.verbose, quiet=output.quiet)
-    return 0
-
-
-@click.command()
-@files_argument
-@click.option("-o", "--out", required=True, metavar="FILE", help="A .csv or a .parquet file.")
-@click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
-def export(files: tuple[str, ...], out: str, quiet: bool) -> int:
-    """Writes all rows as one flat table, CSV or Parquet."""
-    rows = export_rows(files, Path(out))
-    if not quiet:
-        click.echo(f"{rows:,} rows written to {out}")
-    return 0
-
-
-@click.command()
-@database_options
-@click.option(
-    "--variant", "variants", multiple=True, metavar="LABEL", help="Repeatable. [the best]"
-)
-@click.option("--map", "axes_of_map", metavar="X,Y", help="The score over two parameters instead.")
-@click.option("-o", "--out", required=True, metavar="FILE", help="An .svg or a .png file.")
-@click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
-def plot(
-    given: ResultFiles, variants: tuple[str, ...], axes_of_map: str | None, out: str, quiet: bool
-) -> int:
-    """Plots one workload: ratio to base by quantile per runtime workload, or a map of scores.
-
-    A curve above the red line at 1 is faster than base. -R and -a choose the workload.
-    """
-    warnings = plot_workload(given, Path(out), variants=variants, parameters=axes_of_map)
-    tell_warnings(warnings, warn)
-    if not quiet:
-        click.echo(f"written to {out}")
-    return 0
-
-
 def _show(document: Told, print_text: Callable[..., None], output: Output) -> int:
     """Prints what is usable; what is not is a warning."""
     if output.as_json:
-        print_json(document)
+        click.echo(document.to_json())
     else:
         print_text(document, verbose=output.verbose, quiet=output.quiet)
     tell_warnings(document.warnings, warn)

@@ -7,9 +7,9 @@ import click
 
 from policygen.app.emit import DEFAULT_NAMESPACE, emit_selectors
 from policygen.cli.options import output_options
-from policygen.cli.output import Output, print_json, write_file
+from policygen.cli.output import Output, write_file
 from policygen.cli.plan_options import choice_options, choice_rules, chosen_files
-from policygen.cli.progress import start
+from policygen.cli.start import start
 from policygen.report.emit import print_emitted
 
 
@@ -66,7 +66,7 @@ def emit(
     if out is not None:
         write_file(Path(out), document.text.encode())
     if output.as_json:
-        print_json(document)
+        click.echo(document.to_json())
         return 0
     if out is None:
         click.echo(document.text, nl=False)

@@ -9,19 +9,14 @@ from policygen import __version__
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by their names and first sentences.
+    """A group that knows the first sentences of its commands: `name`, or `module:name`."""
 
-    They stand in one module, or each in one that is called like it.
-    """
-
-    def __init__(
-        self, name: str, text: str, commands: Mapping[str, str], module: str | None = None
-    ) -> None:
+    def __init__(self, name: str, text: str, commands: Mapping[str, str]) -> None:
         # click would drop escape sequences without a word; here they are shown.
         context = {"help_option_names": ["-h", "--help"], "color": True}
         super().__init__(name, help=text, context_settings=context)
-        self.module = module
-        self.known = commands
+        self.known = {key.rpartition(":")[2]: text for key, text in commands.items()}
+        self.modules = {key.rpartition(":")[2]: key.partition(":")[0] for key in commands}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
@@ -30,8 +25,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, out of its module."""
         if cmd_name not in self.commands and cmd_name in self.known:
-            name = self.module or cmd_name.replace("-", "_")
-            for found in vars(import_module(f"policygen.cli.{name}")).values():
+            module = import_module(f"policygen.cli.{self.modules[cmd_name].replace('-', '_')}")
+            for found in vars(module).values():
                 if isinstance(found, click.Command):
                     self.add_command(found)
         return super().get_command(ctx, cmd_name)
@@ -52,11 +47,12 @@ HEADERS = LazyGroup(
     "headers",
     "Shows and obtains CUB trees.",
     {
-        "fetch": "Gets CUB trees from PyPI; the last one that is named becomes the current tree.",
-        "list": "Lists the trees that can be had, and names the one that is used here.",
-        "path": "Prints the include folder of the tree that is used here, or of a fetched VERSION.",
+        "headers:fetch": "Gets CUB trees from PyPI; the last one that is named becomes the"
+        " current tree.",
+        "headers:list": "Lists the trees that can be had, and names the one that is used here.",
+        "headers:path": "Prints the include folder of the tree that is used here, or of a fetched"
+        " VERSION.",
     },
-    "headers",
 )
 AUDIT = LazyGroup(
     "audit",
@@ -77,17 +73,18 @@ DB = LazyGroup(
     reading only.
     """,
     {
-        "choose": "Chooses one variant per workload, or base, and says why not the others.",
-        "coverage": "Shows how much of the search space was measured, workload by workload.",
-        "export": "Writes all rows as one flat table, CSV or Parquet.",
-        "info": "Shows algorithms, workloads, GPUs, versions, rows, failures and the time spent.",
-        "merge": "Merges databases into one that CCCL's own scripts read; conflicts are reported.",
-        "plot": "Plots one workload: ratio to base by quantile per runtime workload, or a map of"
-        " scores.",
-        "top": "Ranks the variants of each workload, with intervals, verdicts and the worst"
+        "db:choose": "Chooses one variant per workload, or base, and says why not the others.",
+        "db:coverage": "Shows how much of the search space was measured, workload by workload.",
+        "db_write:export": "Writes all rows as one flat table, CSV or Parquet.",
+        "db:info": "Shows algorithms, workloads, GPUs, versions, rows, failures and the time"
+        " spent.",
+        "db_write:merge": "Merges databases into one that CCCL's own scripts read; conflicts are"
+        " reported.",
+        "db_write:plot": "Plots one workload: ratio to base by quantile per runtime workload, or a"
+        " map of scores.",
+        "db:top": "Ranks the variants of each workload, with intervals, verdicts and the worst"
         " workload.",
     },
-    "db",
 )
 COMMANDS = LazyGroup(
     "policygen",

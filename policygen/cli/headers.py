@@ -6,8 +6,8 @@ import click
 
 from policygen.app.trees import fetch_trees, fetched_session, list_trees, used_tree
 from policygen.cli.options import cub_option, output_options
-from policygen.cli.output import Output, print_json
-from policygen.cli.progress import start
+from policygen.cli.output import Output
+from policygen.cli.start import start
 from policygen.report.headers import changes, name, table
 
 
@@ -18,7 +18,7 @@ def list_(cub: str | None, output: Output) -> int:
     """Lists the trees that can be had, and names the one that is used here."""
     document = list_trees(cub)
     if output.as_json:
-        print_json(document)
+        click.echo(document.to_json())
         return 0
     click.echo(table(document), nl=False)
     if output.verbose:
@@ -47,7 +47,7 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
     document, trees = fetch_trees(versions, everything=everything, again=again, progress=progress)
     click.echo(changes(document), err=True, nl=False)
     if output.as_json:
-        print_json(document)
+        click.echo(document.to_json())
         return 0
     for tree in trees:
         click.echo(f"CUB {tree.version}: {tree.root}")
@@ -66,7 +66,7 @@ def path(version: str | None, cub: str | None, output: Output) -> int:
         raise click.UsageError("give VERSION or --cub, not both")
     session = fetched_session(version) if version else start(cub)
     if output.as_json:
-        print_json(used_tree(session))
+        click.echo(used_tree(session).to_json())
     else:
         click.echo(session.cub.root)
     if output.verbose and not output.quiet:

@@ -91,14 +91,19 @@ def _believed(context: click.Context, _option: click.Parameter, store: str) -> P
 
 def output_options(command: Command) -> Command:
     """`--json`, `-q` and `-v`, as one `output`."""
-    command = as_one(command, "output", Output, "as_json", "quiet", "verbose")
-    for decorate in (
+    return decorated(
+        as_one(command, "output", Output, "as_json", "quiet", "verbose"),
         click.option("-v", "--verbose", is_flag=True, help="Say more."),
         click.option("-q", "--quiet", is_flag=True, help="Results and errors only."),
         click.option(
             "--json", "as_json", is_flag=True, help="One JSON document on standard output."
         ),
-    ):
+    )
+
+
+def decorated(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """A command with options, the last one first."""
+    for decorate in options:
         command = decorate(command)
     return command
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import click
+
 from policygen.errors import InputError, PolicygenError, Problems
 from policygen.paths import write_atomically
 
@@ -28,14 +30,9 @@ class Output:
     def show(self, document: Printable, print_text: Callable[..., None]) -> None:
         """Writes one document to standard output, or what it says."""
         if self.as_json:
-            print_json(document)
+            click.echo(document.to_json())
         else:
             print_text(document, head=not self.quiet, verbose=self.verbose)
-
-
-def print_json(document: Printable) -> None:
-    """Writes one document to standard output."""
-    sys.stdout.write(document.to_json() + "\n")
 
 
 def write_out(text: str, out: str | None) -> None:

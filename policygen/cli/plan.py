@@ -8,7 +8,7 @@ import click
 from policygen.cli.options import output_options
 from policygen.cli.output import Output, write_file
 from policygen.cli.plan_options import make_plan, planning_options
-from policygen.cli.progress import start
+from policygen.cli.start import start
 from policygen.report.plan import print_plan
 
 

@@ -1,19 +1,19 @@
 """What changes a plan, as options of `plan`, `apply` and whatever else plans."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import click
 
+from policygen.app.filters import parse_target
 from policygen.app.inputs import ResultFiles
-from policygen.app.options import Rules, choose_options, choose_rules
-from policygen.app.plan import plan_tunings
+from policygen.app.plan import Options, plan_tunings
 from policygen.app.planned import Planned
+from policygen.app.rules import Rules, choose_rules
 from policygen.app.session import Session
-from policygen.cli.options import cub_option, filter_options
+from policygen.cli.options import Command, cub_option, decorated, filter_options
 from policygen.cli.result_options import given_results, result_options, rule_options
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 GIVEN = (
     "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
     "force", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
@@ -83,25 +83,19 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
 
 def choice_options(command: Command) -> Command:
     """`--db`, `--arch`, and what a choice must fulfil."""
-    return _decorated(command, (rule_options, _FORCE, *_INPUTS))
+    return decorated(command, rule_options, _FORCE, *_INPUTS)
 
 
 def planning_options(command: Command) -> Command:
     """`--db`, `--arch` and what changes the plan."""
-    return _decorated(command, (rule_options, _MEASURED_ON, _FORCE, *_WRITING, *_INPUTS))
-
-
-def _decorated(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
-    for decorate in options:
-        command = decorate(command)
-    return command
+    return decorated(command, rule_options, _MEASURED_ON, _FORCE, *_WRITING, *_INPUTS)
 
 
 def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Planned:
     """Plans what is given on the command line."""
     names = ("reach", "collisions", "narrow", "force", "provenance", "legacy")
     chosen = {name: given[name] for name in names}
-    options = choose_options(given["arch"], choice_rules(given), **chosen)
+    options = Options(arch=parse_target(given["arch"]), rules=choice_rules(given), **chosen)
     files, base = chosen_files(given), given["measured_on"]
     return plan_tunings(session, files, options, measured_on=base, prove=prove)
 

@@ -1,24 +1,15 @@
 """What is told on standard error while a command works."""
 
 import sys
-from pathlib import Path
 from shutil import get_terminal_size
 
 import click
 
-from policygen.app.session import Progress, Session, open_session
+from policygen.app.notes import Progress
 from policygen.report.sink import raw
 from policygen.untrusted import visible
 
 WIDTH = 24
-
-
-def start(
-    cub: str | None, store: Path | None = None, *, whole: bool = False, quiet: bool = False
-) -> Session:
-    """Opens a tree; who waits is told how far it is."""
-    progress = compile_progress(quiet=quiet)
-    return open_session(cub, store, whole=whole, progress=progress, note=warn)
 
 
 def warn(text: str) -> None:

@@ -5,7 +5,7 @@ import click
 from policygen.app.reach import audit_reach
 from policygen.cli.options import cub_option, output_options
 from policygen.cli.output import Output, end
-from policygen.cli.progress import start
+from policygen.cli.start import start
 from policygen.report.reach import print_reach
 
 

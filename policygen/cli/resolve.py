@@ -5,8 +5,8 @@ import click
 from policygen.app.filters import Filter
 from policygen.app.resolve import compare_trees, resolve_workloads
 from policygen.cli.options import asked_options, output_options
-from policygen.cli.output import Output, end, print_json
-from policygen.cli.progress import start
+from policygen.cli.output import Output, end
+from policygen.cli.start import start
 from policygen.report.resolve import print_comparison, print_resolution
 
 
@@ -32,7 +32,7 @@ def resolve(asked: Filter, cub: str | None, compare: str | None, output: Output)
         return end(errors)
     comparison, errors = compare_trees(session, compare, asked)
     if output.as_json:
-        print_json(comparison)
+        click.echo(comparison.to_json())
     else:
         print_comparison(comparison, head=not output.quiet)
     return end(errors, found=bool(comparison.different))

@@ -6,7 +6,7 @@ import click
 
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
-from policygen.cli.options import Command, as_one, filter_options
+from policygen.cli.options import Command, as_one, decorated, filter_options
 
 
 def result_options(command: Command) -> Command:
@@ -53,8 +53,8 @@ def given_results(
 def rule_options(command: Command) -> Command:
     """When a variant is worth writing, as `rules`: what is not said is as it is configured."""
     names = ("least_score", "worst_allowed", "confidence", "without_samples")
-    command = as_one(command, "rules", dict, *names)
-    for decorate in (
+    return decorated(
+        as_one(command, "rules", dict, *names),
         click.option(
             "--without-samples",
             is_flag=True,
@@ -69,6 +69,4 @@ def rule_options(command: Command) -> Command:
             help="Least ratio of any runtime workload.  [0.95]",
         ),
         click.option("--least-score", type=float, help="Least score of a choice.  [1.015]"),
-    ):
-        command = decorate(command)
-    return command
+    )

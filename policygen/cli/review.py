@@ -7,7 +7,7 @@ import click
 from policygen.app.review import read_review, review_change, with_proofs
 from policygen.cli.options import cub_option, store_option
 from policygen.cli.output import write_out
-from policygen.cli.progress import start
+from policygen.cli.start import start
 from policygen.report.annotations import annotations
 from policygen.report.review import render
 

@@ -7,7 +7,7 @@ import click
 from policygen.app.filters import Filter
 from policygen.app.scan import scan_tunings
 from policygen.cli.options import asked_options, output_options
-from policygen.cli.output import Output, end, print_json
+from policygen.cli.output import Output, end
 from policygen.cli.progress import warn
 from policygen.report.scan import print_scan
 
@@ -26,7 +26,7 @@ def scan(asked: Filter, cub: str | None, no_cache: bool, output: Output) -> int:
     """
     document, errors = scan_tunings(cub, asked, cached=not no_cache, selectors=True, note=warn)
     if output.as_json:
-        print_json(document)
+        click.echo(document.to_json())
     else:
         entries = output.verbose or bool(asked.headers)
         print_scan(document, entries=entries, head=not output.quiet)

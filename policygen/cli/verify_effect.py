@@ -7,7 +7,7 @@ import click
 from policygen.app.effect import verify_effect as verify
 from policygen.cli.options import cub_option, output_options, store_option
 from policygen.cli.output import Output
-from policygen.cli.progress import start
+from policygen.cli.start import start
 from policygen.report.plan import print_effect
 
 

@@ -8,8 +8,8 @@ from policygen.app.filters import Filter
 from policygen.app.sass import DumpIndex
 from policygen.app.sass import verify_sass as verify
 from policygen.cli.options import cub_option, filter_options, output_options, store_option
-from policygen.cli.output import Output, print_json
-from policygen.cli.progress import start
+from policygen.cli.output import Output
+from policygen.cli.start import start
 from policygen.errors import InputError
 from policygen.report.console import plural
 from policygen.report.sass import print_sass, write_diffs
@@ -83,7 +83,7 @@ def verify_sass(
     )
     if isinstance(document, DumpIndex):
         if output.as_json:
-            print_json(document)
+            click.echo(document.to_json())
         else:
             dumps = plural(len(document.files), "dump")
             click.echo(f"saved in {save}: {dumps} ({document.toolchain})")

@@ -1,17 +1,13 @@
-"""When a variant is worth writing, and how it is written."""
-
-from datetime import UTC, datetime
+"""When a variant is worth writing."""
 
 from pydantic import ValidationError
 
-from policygen.app.filters import parse_target
 from policygen.config import configured
 from policygen.errors import InputError
 from policygen.model.labels import parse_label
-from policygen.model.plan import Collisions, Legacy, Options, Provenance, Reach
 from policygen.model.results import Rules
 
-__all__ = ["Rules", "choose_options", "choose_rules"]
+__all__ = ["Rules", "choose_rules"]
 
 
 def choose_rules(current: str | None = None, **wanted: float | bool | None) -> Rules:
@@ -30,28 +26,3 @@ def choose_rules(current: str | None = None, **wanted: float | bool | None) -> R
     if current is not None and parse_label(current) is None:
         raise InputError(f"--current {current!r} is no variant label", "Such as: ipt_19.tpb_512")
     return rules
-
-
-def choose_options(
-    arch: str | None,
-    rules: Rules,
-    *,
-    reach: Reach = "only",
-    collisions: Collisions = "best-worst",
-    narrow: bool = False,
-    force: bool = False,
-    provenance: Provenance = "scores",
-    legacy: Legacy = "leave",
-) -> Options:
-    """How a plan is made today."""
-    return Options(
-        arch=parse_target(arch),
-        rules=rules,
-        reach=reach,
-        collisions=collisions,
-        narrow=narrow,
-        force=force,
-        provenance=provenance,
-        legacy=legacy,
-        date=datetime.now(UTC).date().isoformat() if provenance == "full" else None,
-    )

@@ -1,0 +1,66 @@
+"""The commands of `policygen db` that write a file: merge, export, plot."""
+
+from pathlib import Path
+
+import click
+
+from policygen.app.database_files import export_rows, merge_databases, plot_workload
+from policygen.app.inputs import ResultFiles
+from policygen.app.ranking import tell_warnings
+from policygen.cli.options import output_options
+from policygen.cli.output import Output
+from policygen.cli.progress import warn
+from policygen.cli.result_options import database_options, files_argument
+from policygen.report.db_merge import print_merge
+
+
+@click.command()
+@files_argument
+@click.option("-o", "--out", required=True, metavar="FILE", help="The database to write.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@output_options
+def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
+    """Merges databases into one that CCCL's own scripts read; conflicts are reported.
+
+    The first file that has a row wins. Sources stay as they are.
+    """
+    report = merge_databases(files, Path(out), force=force)
+    if output.as_json:
+        click.echo(report.to_json())
+    else:
+        print_merge(report, verbose=output.verbose, quiet=output.quiet)
+    return 0
+
+
+@click.command()
+@files_argument
+@click.option("-o", "--out", required=True, metavar="FILE", help="A .csv or a .parquet file.")
+@click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
+def export(files: tuple[str, ...], out: str, quiet: bool) -> int:
+    """Writes all rows as one flat table, CSV or Parquet."""
+    rows = export_rows(files, Path(out))
+    if not quiet:
+        click.echo(f"{rows:,} rows written to {out}")
+    return 0
+
+
+@click.command()
+@database_options
+@click.option(
+    "--variant", "variants", multiple=True, metavar="LABEL", help="Repeatable. [the best]"
+)
+@click.option("--map", "axes_of_map", metavar="X,Y", help="The score over two parameters instead.")
+@click.option("-o", "--out", required=True, metavar="FILE", help="An .svg or a .png file.")
+@click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
+def plot(
+    given: ResultFiles, variants: tuple[str, ...], axes_of_map: str | None, out: str, quiet: bool
+) -> int:
+    """Plots one workload: ratio to base by quantile per runtime workload, or a map of scores.
+
+    A curve above the red line at 1 is faster than base. -R and -a choose the workload.
+    """
+    warnings = plot_workload(given, Path(out), variants=variants, parameters=axes_of_map)
+    tell_warnings(warnings, warn)
+    if not quiet:
+        click.echo(f"written to {out}")
+    return 0
