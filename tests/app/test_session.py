@@ -1,0 +1,39 @@
+"""What the library does that no command shows: who opens a session has named nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from policygen import Filter, open_session, resources, scan_tunings
+from policygen.edit.journal import Journal
+from policygen.errors import InputError
+
+MINI = str(resources.folder("cub_headers") / "mini")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "cache"))
+
+
+def test_a_store_that_lies_in_the_folder_could_be_a_strangers():
+    Journal.open(Path("other.db")).__exit__()
+    Path("other.db").rename("policygen.db")
+    session = open_session(MINI)
+    with pytest.raises(InputError, match="is not known to be your store"):
+        _ = session.store
+    assert open_session(MINI, "policygen.db").store == Path("policygen.db")
+
+
+def test_a_store_that_was_made_here_counts_without_its_name():
+    assert open_session(MINI).store == Path("policygen.db")
+    Journal.open(Path("policygen.db")).__exit__()
+    assert open_session(MINI).store == Path("policygen.db")
+
+
+def test_notes_are_kept_to_oneself_where_nobody_wants_them(capsys):
+    tunings = Path(MINI, "cub/device/dispatch/tuning")
+    found, errors = scan_tunings(None, Filter((str(next(tunings.glob("*.cuh"))),)))
+    assert (found.cub.root, errors) == (MINI, ())
+    assert capsys.readouterr() == ("", "")
