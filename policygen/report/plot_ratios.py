@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -56,8 +58,6 @@ def draw_ratios(figure: "Figure", panels: "Sequence[RatioPanel]") -> None:
 
 def quantile_ratios(base: "Numbers", variant: "Numbers") -> "tuple[Numbers, Numbers]":
     """The quantiles 0.01 to 0.99, and base's time over the variant's at each."""
-    import numpy as np
-
     x = np.arange(1, 100) / 100
     return x, np.quantile(base, x) / np.quantile(variant, x)
 

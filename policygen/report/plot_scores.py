@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from matplotlib.patches import Rectangle
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
@@ -22,8 +25,6 @@ LABELS = 40
 
 def draw_scores(figure: "Figure", x_name: str, y_name: str, cells: Cells) -> None:
     """One cell for each pair of values; what was not measured is hatched, the best is framed."""
-    import numpy as np
-
     xs, ys = sorted({x for x, _ in cells}), sorted({y for _, y in cells})
     wide, high = _cell_size(len(xs), len(ys))
     figure.set_size_inches(max(4.5, wide * len(xs) + 1.9), max(3.0, high * len(ys) + 1.2))
@@ -53,8 +54,6 @@ def _cell_size(columns: int, rows: int) -> tuple[float, float]:
 
 def _mesh(axes: "Axes", values: "Numbers") -> "QuadMesh":
     """Blue is faster, red slower, white is base; one score in ten may be beyond the colours."""
-    import numpy as np
-
     span = max(LEAST_SPAN, float(np.nanquantile(np.abs(values - 1), 0.9)))
     return axes.pcolormesh(
         np.ma.masked_invalid(values),
@@ -68,8 +67,6 @@ def _mesh(axes: "Axes", values: "Numbers") -> "QuadMesh":
 
 def _beyond(mesh: "QuadMesh", values: "Numbers") -> Any:
     """Which ends of the colours have scores beyond them."""
-    import numpy as np
-
     low, high = mesh.get_clim()
     below, above = np.nanmin(values) < low, np.nanmax(values) > high
     return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
@@ -90,8 +87,6 @@ def _name(axes: "Axes", xs: list[int], ys: list[int], x_name: str, y_name: str) 
 
 
 def _write(axes: "Axes", mesh: "QuadMesh", values: "Numbers") -> None:
-    import numpy as np
-
     low, high = mesh.get_clim()
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
@@ -109,8 +104,6 @@ def _write(axes: "Axes", mesh: "QuadMesh", values: "Numbers") -> None:
 
 
 def _mark_best(axes: "Axes", cells: Cells, xs: Sequence[int], ys: Sequence[int]) -> None:
-    from matplotlib.patches import Rectangle
-
     x, y = _best(cells)
     corner = (xs.index(x), ys.index(y))
     axes.add_patch(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from policygen.errors import InputError, MissingToolError
@@ -101,8 +102,6 @@ def _figure(title: str, path: Path) -> "Iterator[Figure]":
 
 def _fit_title(figure: "Figure", title: str) -> None:
     """Breaks a title that is wider than its figure: at wide gaps, then at any space."""
-    from textwrap import wrap
-
     # A bold letter of 10 points is about 0.088 inches wide.
     room = max(20, int(figure.get_figwidth() / 0.088))
     parts = [title] if len(title) <= room else title.split("  ")
