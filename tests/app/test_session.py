@@ -32,8 +32,10 @@ def test_a_store_that_was_made_here_counts_without_its_name():
     assert open_session(MINI).store == Path("policygen.db")
 
 
-def test_notes_are_kept_to_oneself_where_nobody_wants_them(capsys):
+def test_a_header_names_its_tree_and_nothing_is_printed(capsys):
     header = next(Path(MINI).rglob("tuning_*.cuh"))
-    found, errors = scan_tunings(None, Filter((str(header),)))
-    assert (found.cub.root, errors) == (MINI, ())
+    scan, errors = scan_tunings(None, Filter((str(header),)))
+    assert errors == ()
+    assert header.is_relative_to(scan.cub.root)
+    assert {family.header for family in scan.families} == {header.name}
     assert capsys.readouterr() == ("", "")
