@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from policygen import tree
-from policygen.cli.asking import Tree, read_tree
+from policygen.app.reading import ReadTree, read_tree
 from policygen.model.bindings import BenchmarkBinding
 from policygen.paths import cache_folder
 from policygen.proof import reach
@@ -67,7 +67,7 @@ def _share(source: str, target: str) -> None:
         shutil.copyfile(source, target)
 
 
-def read(path: Path, *headers: str) -> Tree:
+def read(path: Path, *headers: str) -> ReadTree:
     """A tree with the headers that are named, or all."""
     return read_tree(tree.open_tree(path), headers)
 

@@ -47,7 +47,7 @@ def test_a_wheel_has_them_inside_and_works_without_the_checkout(tmp_path):
     assert done.stdout.endswith(
         "13 specializations in 7 families of 2 headers; 6 disabled; 2 policy chains\n"
     )
-    code = "import pathlib; from policygen.cli.demo import write_database as write"
+    code = "import pathlib; from policygen.app.demo import write_database as write"
     command = [sys.executable, "-c", f"{code}; write(pathlib.Path('run.db'))"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / "run.db").read_bytes().startswith(b"SQLite format 3")

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from policygen.cli.inputs import is_results
+from policygen.app.inputs import is_results
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
 from policygen.results.store import Store

@@ -3,8 +3,8 @@
 import pytest
 
 from policygen import tree
-from policygen.cli.asking import read_tree
-from policygen.cli.planning import compiler_for
+from policygen.app.compilers import compiler_for
+from policygen.app.reading import read_tree
 from policygen.dialects.header import read_header
 from policygen.source.files import read_bytes
 from tests.planning.pretend import (
@@ -71,7 +71,7 @@ def compiler(folder, name, data):
     assert not found.errors
     headers = {one.name: one for one in found.headers}
     contents = {name: read_bytes(path) for name, path in found.paths.items()}
-    return compiler_for(found, headers, contents, quiet=True)
+    return compiler_for(found, headers, contents)
 
 
 def lead(found):

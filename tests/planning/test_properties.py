@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from policygen import tree as trees
+from policygen.app.compilers import open_tree
 from policygen.bindings.variant import member_values
-from policygen.cli.planning import open_tree
 from policygen.dialects.protocol import TuningTree
 from policygen.dialects.scan import read_changed
 from policygen.dialects.specializations.place import family_spot
@@ -52,7 +52,7 @@ class Recorded(dict):
 def recorded():
     found = Recorded()
     for name, benchmarks in SITES.items():
-        tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name], quiet=True)
+        tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name])
         lot = [
             (of.name, tuple(point.items()))
             for of in (benchmark(VERSION, short) for short in benchmarks)

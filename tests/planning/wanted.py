@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen import tree
+from policygen.app.compilers import compiler_for
+from policygen.app.reading import read_tree
 from policygen.bindings.load import bound
-from policygen.cli.asking import read_tree
-from policygen.cli.planning import compiler_for
 from policygen.dialects.protocol import TuningTree
 from policygen.edit.apply import apply
 from policygen.edit.change import Change
@@ -156,7 +156,7 @@ class Planned:
         self.tree = read_tree(found.cub, sorted(names & found.paths.keys()))
         self.data = {name: read_bytes(path) for name, path in self.tree.paths.items()}
         headers = {header.name: header for header in self.tree.headers}
-        self.compiler = self.asked(compiler_for(self.tree, headers, self.data, quiet=True))
+        self.compiler = self.asked(compiler_for(self.tree, headers, self.data))
         self.planner = Planner(
             TuningTree(self.tree.cub, headers, self.data),
             Options(**options),

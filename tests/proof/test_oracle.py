@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.cli.planning import open_compiler
+from policygen.app.compilers import open_compiler
 from policygen.model.resolve import Resolution, ResolvedRow
 from policygen.model.selection import DeltaRow
 from tests.probing import header, read, root
@@ -14,7 +14,7 @@ THREE = "tuning_three_way_partition.cuh"
 
 @pytest.fixture
 def compiler():
-    return open_compiler(read(root("3.0.1"), THREE), quiet=True)[1]
+    return open_compiler(read(root("3.0.1"), THREE))[1]
 
 
 def resolution(compiler, spots, items):

@@ -5,10 +5,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, TypeVar
 
+from policygen.app.filters import EVERYTHING, Filter
 from policygen.errors import InputError, Problems
 from policygen.model.bench import ParameterRange
 from policygen.model.results import ScoredWorkload
+from policygen.results.database import is_database
+from policygen.results.files import read_regular
+from policygen.results.load import expand
+from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
+
+if TYPE_CHECKING:
+    from policygen.model.plan import Action
+
+FromFiles = TypeVar("FromFiles", "Action", ScoredWorkload)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """What was measured, as it is named, and what of it is asked for."""
+
+    files: Sequence[str]
+    """Databases of any CCCL, NVBench's JSON results, or globs of them."""
+    benches: Sequence[str] = ()
+    """Benchmark sources, a checkout or a cccl_meta_bench.csv: declared axes and search spaces."""
+    base: str | None = None
+    """NVBench's result of the base, where the files are those of variants."""
+    where: Filter = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +45,14 @@ class Inputs:
     made: Mapping[str, tuple[str, ...]]
     """Databases made for the time being, and the files that they were made of."""
 
-    def named(self, workload: ScoredWorkload) -> ScoredWorkload:
-        """The workload with the files that the user gave."""
-        files = [name for path in workload.databases for name in self.made.get(path, (path,))]
-        return workload.model_copy(update={"databases": tuple(files)})
+    def named(self, one: FromFiles) -> FromFiles:
+        """What was measured, with the files that the user gave."""
+        files = [name for path in one.databases for name in self.made.get(path, (path,))]
+        return one.model_copy(update={"databases": tuple(files)})
 
 
 def is_results(path: Path) -> bool:
     """Whether a file that only a plan or a store names holds results; else nobody looks into it."""
-    from policygen.results.database import is_database
-    from policygen.results.nvbench import is_nvbench
-
     try:
         return path.is_file() and (is_database(path) or is_nvbench(path.read_bytes()))
     except OSError:
@@ -39,19 +60,12 @@ def is_results(path: Path) -> bool:
 
 
 @contextmanager
-def open_inputs(
-    files: Sequence[str], benches: Sequence[str], base: str | None = None
-) -> Iterator[Inputs]:
+def open_inputs(given: ResultFiles) -> Iterator[Inputs]:
     """Sorts files by their content; NVBench's results become a database for the time being."""
-    from policygen.results.database import is_database
-    from policygen.results.files import read_regular
-    from policygen.results.load import expand
-    from policygen.results.nvbench import is_nvbench
-
     databases: list[Path] = []
     others: list[Path] = []
     runs: list[Path] = []
-    for path in expand(files):
+    for path in expand(given.files):
         try:
             if is_database(path):
                 databases.append(path)
@@ -65,11 +79,11 @@ def open_inputs(
                 )
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    spaces, declared = _benchmarks([*others, *map(Path, benches)])
+    spaces, declared = _benchmarks([*others, *map(Path, given.benches)])
     with TemporaryDirectory(prefix="policygen-") as folder:
         made: dict[str, tuple[str, ...]] = {}
-        if runs or base:
-            path, files_of = _nvbench(runs, base, Path(folder))
+        if runs or given.base:
+            path, files_of = _nvbench(runs, given.base, Path(folder))
             databases.append(path)
             made[str(path)] = files_of
         if not databases:
@@ -83,7 +97,7 @@ def _benchmarks(
     """Search spaces and declared axes, of benchmark sources or a cccl_meta_bench.csv."""
     if not paths:
         return {}, {}
-    from policygen.source.benchmarks.read import read_benchmarks
+    from policygen.source.benchmarks.read import read_benchmarks  # most have nothing to read
 
     document, errors = read_benchmarks(paths)
     if errors:
@@ -101,8 +115,6 @@ def _benchmarks(
 
 def _nvbench(runs: Sequence[Path], base: str | None, folder: Path) -> tuple[Path, tuple[str, ...]]:
     """A base and its variants, as a database; and the files that they stand in."""
-    from policygen.results.nvbench import guess_label, read_nvbench, to_database
-
     read = [(path, read_nvbench(path)) for path in runs]
     if base is not None:
         chosen = read_nvbench(Path(base))

@@ -1,22 +1,19 @@
 """What became of choices, in the store: planned, applied, verified, undone."""
 
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from policygen.app.inputs import is_results
+from policygen.app.notes import Note
 from policygen.errors import InputError
+from policygen.model.plan import Action, Plan
+from policygen.results.info import file_sha256
+from policygen.results.store import ChosenFrom, ChosenRow, State, Store
 
-if TYPE_CHECKING:
-    from policygen.model.plan import Action, Plan
-    from policygen.results.store import ChosenRow, State
 
-
-def keep_choices(plan: "Plan", store: Path, when: datetime) -> tuple[int, ...]:
+def keep_choices(plan: Plan, store: Path, when: datetime) -> tuple[int, ...]:
     """Stores what is about to be written; the numbers of the choices."""
-    from policygen.results.store import Store
-
     # What is written in a return and in a family is one choice.
     written = {(a.point, a.variant): a for a in reversed(plan.actions) if a.written}
     rows = [_row(action, when) for action in reversed(written.values())]
@@ -27,26 +24,18 @@ def keep_choices(plan: "Plan", store: Path, when: datetime) -> tuple[int, ...]:
 
 
 def tell_outcome(
-    store: Path, choices: Sequence[int], states: "Sequence[State]", when: datetime
+    store: Path, choices: Sequence[int], states: Sequence[State], when: datetime, note: Note
 ) -> None:
     """Adds what became of them; the tree is written, so a store that fails now is a warning."""
-    from policygen.results.store import Store
-
     try:
         with Store.open(store) as opened:
             for state in states:
                 opened.outcome(choices, state, when)
     except InputError as error:
-        sys.stderr.write(
-            f"policygen: warning: what became of the choices is not recorded: {error}\n"
-        )
+        note(f"what became of the choices is not recorded: {error}")
 
 
-def _row(action: "Action", when: datetime) -> "ChosenRow":
-    from policygen.cli.inputs import is_results
-    from policygen.results.info import file_sha256
-    from policygen.results.store import ChosenFrom, ChosenRow
-
+def _row(action: Action, when: datetime) -> ChosenRow:
     # A plan may come from elsewhere: its databases need not be here.
     here = [name for name in action.databases if is_results(Path(name))]
     return ChosenRow(

@@ -1,20 +1,18 @@
 """Documents that were saved, and are given back."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+from pydantic import ValidationError
 
 from policygen.errors import InputError
+from policygen.model.base import Document
 
-if TYPE_CHECKING:
-    from policygen.model.base import Document
-
-Made = TypeVar("Made", bound="Document")
+Saved = TypeVar("Saved", bound=Document)
 
 
-def read_document(path: Path, kind: "type[Made]", called: str, remedy: str) -> "Made":
+def read_document(path: Path, kind: type[Saved], called: str, remedy: str) -> Saved:
     """A document of a file; one of another kind or version is told, with the place."""
-    from pydantic import ValidationError
-
     try:
         return kind.model_validate_json(path.read_bytes())
     except OSError as error:

@@ -2,16 +2,15 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from policygen.edit.journal import AppliedRecord, Journal
 from policygen.errors import InputError
-
-if TYPE_CHECKING:
-    from policygen.edit.journal import AppliedRecord
-    from policygen.model.plan import Plan
+from policygen.model.plan import Applied, Plan
 
 
-def last_apply(store: Path, root: Path, archs: Collection[str]) -> "tuple[Plan, dict[str, bytes]]":
+def last_apply(store: Path, root: Path, archs: Collection[str]) -> tuple[Plan, dict[str, bytes]]:
     """The plan of the last apply that is not undone, and the headers that it found."""
     if found := find_apply(store, root, archs):
         return found
@@ -23,10 +22,8 @@ def last_apply(store: Path, root: Path, archs: Collection[str]) -> "tuple[Plan, 
 
 def find_apply(
     store: Path, root: Path, archs: Collection[str] = ()
-) -> "tuple[Plan, dict[str, bytes]] | None":
+) -> tuple[Plan, dict[str, bytes]] | None:
     """The same, where there may be none."""
-    from policygen.edit.journal import Journal
-
     if not store.is_file():
         return None
     with Journal.open(store) as journal:
@@ -40,16 +37,18 @@ def find_apply(
     return None
 
 
-def _plan_of(applied: "AppliedRecord", store: Path) -> "Plan":
-    """What an apply was asked for; one of another policygen may say it in other words."""
-    from pydantic import ValidationError
+def _plan_of(applied: AppliedRecord, store: Path) -> Plan:
+    if document := document_of(applied):
+        return document.plan
+    raise InputError(
+        f"{store}: apply {applied.id} is of another policygen, and cannot be verified",
+        "Undo it, and apply it again.",
+    )
 
-    from policygen.model.plan import Applied
 
+def document_of(applied: AppliedRecord) -> Applied | None:
+    """What an apply was asked for; none where another policygen said it in other words."""
     try:
-        return Applied.model_validate_json(applied.document).plan
-    except ValidationError as error:
-        raise InputError(
-            f"{store}: apply {applied.id} is of another policygen, and cannot be verified",
-            "Undo it, and apply it again.",
-        ) from error
+        return Applied.model_validate_json(applied.document)
+    except ValidationError:
+        return None
