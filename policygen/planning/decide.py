@@ -36,7 +36,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SameValues:
     """Workloads that get the same: one variant, or what they have."""
 
     cases: tuple[PlacedResult, ...]
@@ -57,7 +57,7 @@ def decide(cases: Sequence[PlacedResult], options: Options, together: ChooseToge
 
 def _decided(cases: Sequence[PlacedResult], options: Options, together: ChooseTogether) -> Decided:
     one = _part(cases, together if options.collisions == "best-worst" else _not_asked)
-    if isinstance(one, Group):
+    if isinstance(one, SameValues):
         return _written(one, options)
     reason: str = one
     if options.collisions == "split" or options.narrow:
@@ -65,7 +65,7 @@ def _decided(cases: Sequence[PlacedResult], options: Options, together: ChooseTo
         if not isinstance(separate, str):
             return _by_type(*separate, options)
         last = one if options.collisions == "best-worst" else _part(cases, together)
-        if isinstance(last, Group):
+        if isinstance(last, SameValues):
             return _written(last, options)
         reason = f"{separate}, and {last}"
     return _conflict(cases, reason)
@@ -75,10 +75,10 @@ def _not_asked(cases: Sequence[PlacedResult]) -> Together:
     return Together((), f"{len(cases)} workloads want different variants")
 
 
-def _part(cases: Sequence[PlacedResult], together: ChooseTogether) -> Group | str:
+def _part(cases: Sequence[PlacedResult], together: ChooseTogether) -> SameValues | str:
     """What suits all of them, or why nothing does."""
     if not any(case.choice.decision == "use" for case in cases):
-        return Group(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
+        return SameValues(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
     chosen = tuple(variant for case in cases if (variant := case.measurement.chosen))
     reasons = tuple(case.choice.reason for case in cases)
     if len(chosen) < len(cases) or len({variant.variant for variant in chosen}) > 1:
@@ -97,10 +97,10 @@ def _part(cases: Sequence[PlacedResult], together: ChooseTogether) -> Group | st
             return f"{where}{variant.variant}: {error.in_line}"
     if any(other != members[0] for other in members):
         return "one variant means different values for each of them"
-    return Group(tuple(cases), chosen, members[0], reasons)
+    return SameValues(tuple(cases), chosen, members[0], reasons)
 
 
-def _written(part: Group, options: Options, *, pinned: bool = False) -> Decided:
+def _written(part: SameValues, options: Options, *, pinned: bool = False) -> Decided:
     """A part in its entry, or in one that names its type; `pinned` where that must be written."""
     if part.members is None:
         return _kept(part, pinned=pinned)
@@ -120,12 +120,12 @@ def _written(part: Group, options: Options, *, pinned: bool = False) -> Decided:
     return Decided(_actions(part, decision, part.reasons, own=True), [write])
 
 
-def _write(part: Group, content: Content, reason: str) -> EntryWrite:
+def _write(part: SameValues, content: Content, reason: str) -> EntryWrite:
     points = frozenset(case.measurement.point for case in part.cases)
     return EntryWrite(tuple(case.spot for case in part.cases), content, reason, points)
 
 
-def _kept(part: Group, *, pinned: bool) -> Decided:
+def _kept(part: SameValues, *, pinned: bool) -> Decided:
     """No variant is better than base: nothing to write where no broader entry takes them."""
     if not pinned:
         return Decided(_actions(part, "fallback", part.reasons))
@@ -138,7 +138,7 @@ def _kept(part: Group, *, pinned: bool) -> Decided:
 
 def _separate(
     cases: Sequence[PlacedResult], together: ChooseTogether
-) -> tuple[list[Group], TypeName] | str:
+) -> tuple[list[SameValues], TypeName] | str:
     """Parts by one of the types, so that each has one variant, or why there are none.
 
     The first part can stay general.
@@ -151,7 +151,7 @@ def _separate(
         names = sorted(by_type, key=_rank)
         if len(names) < 2 or not all(can_name(name) for name in names[1:]):
             continue
-        found: list[Group] = []
+        found: list[SameValues] = []
         for name in names:
             part = _part(by_type[name], together)
             if isinstance(part, str):
@@ -163,7 +163,7 @@ def _separate(
     return reason
 
 
-def _by_type(parts: Sequence[Group], place: TypeName, options: Options) -> Decided:
+def _by_type(parts: Sequence[SameValues], place: TypeName, options: Options) -> Decided:
     """An entry for each type; that of the first one stays general, for all that want the same."""
     general = parts[0]
     alike = [part for part in parts if part.members == general.members]
@@ -181,8 +181,8 @@ def _by_type(parts: Sequence[Group], place: TypeName, options: Options) -> Decid
     return outcome
 
 
-def _joined(parts: Sequence[Group]) -> Group:
-    return Group(
+def _joined(parts: Sequence[SameValues]) -> SameValues:
+    return SameValues(
         tuple(case for part in parts for case in part.cases),
         tuple(variant for part in parts for variant in part.variants),
         parts[0].members,
@@ -222,7 +222,7 @@ def _short(case: PlacedResult, among: Sequence[PlacedResult]) -> str:
 
 
 def _actions(
-    part: Group, decision: PlanDecision, reasons: Sequence[str], *, own: bool = False
+    part: SameValues, decision: PlanDecision, reasons: Sequence[str], *, own: bool = False
 ) -> list[Action]:
     """What becomes of each; `own` where it gets an entry for its type alone."""
     variants = part.variants or (None,) * len(part.cases)
