@@ -47,6 +47,8 @@ def _exactly(connection: socket, size: int) -> bytes | None:
 
 def serve(connection: socket) -> None:
     """Answers until there are no more questions."""
+    import policygen.dialects.header  # noqa: F401  what all headers need is no header's time
+
     limit_process()
     while (request := _request(connection)) is not None:
         # The default of the signal ends the process, also in the middle of clang.

@@ -16,6 +16,7 @@ import pytest
 
 from policygen.errors import PolicygenError
 from policygen.process import run
+from policygen.proof import compile as compiling
 from policygen.proof.sass import build as module
 from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble, preprocess
 from policygen.proof.toolchain import find_toolchain
@@ -71,7 +72,8 @@ def tools():
 @pytest.fixture
 def recorded(monkeypatch):
     found = Recorded()
-    monkeypatch.setattr(module, "run", found)
+    for one in (module, compiling):
+        monkeypatch.setattr(one, "run", found)
     return found
 
 
