@@ -78,15 +78,16 @@ def test_a_disabled_entry_tells_the_recorded_reason(capsys):
     [
         (("--fail-under", "50", "--arch", "sm90"), 1),
         (("--fail-under", "40", "--arch", "sm90"), 0),
-        (("--fail-under", "40", "--arch", "sm90", "--arch", "sm100"), 1),
-        (("--fail-under", "38", "--arch", "sm100", "--inherited"), 0),
-        (("--fail-under", "38", "--arch", "sm120"), 1),
+        pytest.param(("--fail-under", "40", "--arch", "sm90", "--arch", "sm100"), 1, marks=slow),
+        pytest.param(("--fail-under", "38", "--arch", "sm100", "--inherited"), 0, marks=slow),
+        pytest.param(("--fail-under", "38", "--arch", "sm120"), 1, marks=slow),
     ],
 )
 def test_the_exit_status_tells_whether_enough_is_tuned(capsys, given, status):
     assert audit(capsys, "-q", *given)[0] == status
 
 
+@slow
 def test_databases_tell_what_they_could_fill(capsys, tmp_path):
     data = database(tmp_path / "run.db", {("I128", "I32"): LABEL, ("I32", "I32"): LABEL}, "sm100")
     given = ("-R", f"{THREE}$", "--db", data)

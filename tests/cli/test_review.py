@@ -125,6 +125,7 @@ def test_a_change_by_hand_gets_the_same_page(capsys, tmp_path):
     )
 
 
+@slow
 def test_a_branch_for_architectures_between_others_is_seen(capsys, tmp_path):
     """The selector of scan has a lookahead policy from compute capability 10.7 on."""
     data = replaced(

@@ -27,8 +27,9 @@ from policygen.planning.plan import Planner
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
 from tests.probing import header, root
+from tests.tiers import slow
 
-pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, slow]
 
 VERSION = "3.0.1"
 SITES = {
