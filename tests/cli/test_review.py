@@ -7,8 +7,8 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
+from policygen.app import sass
 from policygen.model.review import Review
-from policygen.proof import toolchain
 from policygen.proof.oracle import Compiler
 from tests.cli.tuned import HEADER, LABEL, THREE, committed_tree, database, run, tuned
 from tests.planning.wanted import workload_count
@@ -211,8 +211,8 @@ def test_machine_code_of_other_architectures_is_compared(capsys, tmp_path, monke
     name = "tuning_adjacent_difference.cuh"
     data = replaced(header("3.0.1", name), ("Nominal8BItemsToItems<ValueT>(7)", "(11)"))
     tree = changed_tree(tmp_path, "3.0.1", {name: data})
-    whole = toolchain.find_toolchain()
-    monkeypatch.setattr(toolchain, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
+    whole = sass.find_toolchain()
+    monkeypatch.setattr(sass, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
     found = document(capsys, "--cub", tree, "--base", root("3.0.1"), "--run-sass", status=1)
     assert found["entries"] == []
     assert {tuple(row["changed"]) for row in found["others"]} == {("items",)}
