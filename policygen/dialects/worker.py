@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from socket import socket
 
-SECONDS = 3.0
-"""Processor time for one header; the largest of CUB takes a tenth of a second."""
+from policygen.source.patience import SECONDS
+
 MEMORY = 1 << 30
 """Bytes beyond those that the process starts with."""
 LENGTH = 4

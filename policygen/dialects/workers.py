@@ -15,11 +15,12 @@ from pathlib import Path
 from socket import socket, socketpair
 from tempfile import gettempdir
 
-from policygen.dialects.worker import SECONDS, receive, send, serve
+from policygen.dialects.worker import receive, send, serve
 from policygen.environment import for_child
 from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
 from policygen.process import module
+from policygen.source.patience import SECONDS, too_long
 
 WALL = 15.0
 """Seconds for one header on a busy machine; the limit is the processor time of the other side."""
@@ -77,7 +78,7 @@ class Worker:
         pid, self._pid = self._pid, 0
         status = _awaited(pid)
         if status == -signal.SIGPROF:
-            return f"it takes more than {SECONDS:g} seconds of processor time to read"
+            return too_long(SECONDS)
         return f"libclang ends on it with status {status}"
 
 
