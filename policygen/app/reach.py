@@ -1,22 +1,25 @@
 """Entries that no workload can select."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
+from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.resolve import Errors
+from policygen.app.scan import chosen_families, nothing_left
 from policygen.app.session import Session
 from policygen.model.base import Problem
 from policygen.model.reach import Reach
+from policygen.model.resolve import EntryPlace
 from policygen.proof.reach import Reachability, reach_both
 from policygen.proof.sites import remarks
 from policygen.proof.toolchain import Toolchain, find_toolchain
 
 
-def audit_reach(session: Session, headers: Sequence[str] = ()) -> tuple[Reach, Errors]:
+def audit_reach(session: Session, asked: Filter = EVERYTHING) -> tuple[Reach, Errors]:
     """Asks which entries are never selected, whatever workload is tried."""
-    found, toolchain = read_tree(session.cub, headers), find_toolchain()
-    told = ask_reach(found, toolchain, session.progress)
+    found, toolchain = read_tree(session.cub, asked.headers), find_toolchain()
+    told = ask_reach(found, toolchain, session.progress, wanted=_wanted(found, asked))
     document = Reach(
         cub=found.cub,
         toolchain=f"nvcc {toolchain.version}",
@@ -34,8 +37,22 @@ def audit_reach(session: Session, headers: Sequence[str] = ()) -> tuple[Reach, E
     return document, (*found.errors, *told.errors)
 
 
+def _wanted(found: ReadTree, asked: Filter) -> frozenset[EntryPlace] | None:
+    """The entries that are meant; none where all are."""
+    if not (asked.regex or asked.axes or asked.archs):
+        return None
+    families = chosen_families(found.headers, asked, selectors=True)
+    if not families:
+        raise nothing_left(asked, found.headers)
+    return frozenset(EntryPlace.of(family, e) for family in families for e in family.entries)
+
+
 def ask_reach(
-    found: ReadTree, toolchain: Toolchain, progress: Progress | None = None
+    found: ReadTree,
+    toolchain: Toolchain,
+    progress: Progress | None = None,
+    *,
+    wanted: Collection[EntryPlace] | None = None,
 ) -> Reachability:
     """What the marked copies of a tree's headers show, in families and in returns."""
     return reach_both(
@@ -44,5 +61,6 @@ def ask_reach(
         found.marked("specializations"),
         found.marked("selectors"),
         toolchain,
+        wanted=wanted,
         progress=progress,
     )

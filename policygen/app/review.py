@@ -26,7 +26,8 @@ from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
 from policygen.model.lint import Finding
 from policygen.model.plan import Plan
-from policygen.model.resolve import Differing, Resolution
+from policygen.model.reach import Unreachable
+from policygen.model.resolve import Differing, EntryPlace, Resolution
 from policygen.model.results import Rules
 from policygen.model.review import Evidence, Review, Uncovered
 from policygen.model.sass import VerifySass
@@ -87,7 +88,7 @@ def review_change(
     found = Known(
         _evidence(plan, files, cub.version, labels, remarks),
         change.findings(),
-        ask_reach(change.after, find_toolchain(), progress).unreachable if entries else (),
+        _never(change.after, [one.place for one in entries if one.after], progress),
     )
     told, rest = reviewed(entries, different, found, undecided(entries, resolved))
     return Review(
@@ -160,6 +161,15 @@ def _resolved(
     if errors or more:
         raise Problems((*errors, *more))
     return then, now
+
+
+def _never(
+    found: ReadTree, places: Sequence[EntryPlace], progress: Progress | None
+) -> Sequence[Unreachable]:
+    """Which of some entries no workload can select."""
+    if not places:
+        return ()
+    return ask_reach(found, find_toolchain(), progress, wanted=frozenset(places)).unreachable
 
 
 def _beside(

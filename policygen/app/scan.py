@@ -11,7 +11,7 @@ from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError, SourceError
 from policygen.model.base import Problem
 from policygen.model.cub import Cub
-from policygen.model.tuning import Scan, TuningHeader
+from policygen.model.tuning import Family, Scan, TuningHeader
 from policygen.source.select import algorithm, matches, select_families
 
 
@@ -24,16 +24,23 @@ def scan_tunings(
     note: Note = unsaid,
 ) -> tuple[Scan, tuple[SourceError, ...]]:
     """Reads a tree, or some of its headers; tells what could not be read, too."""
-    pattern, args, wanted = asked.pattern, asked.values, parse_archs(asked.archs)
     found, paths = tree_and_headers(asked.headers, cub, note)
     scanned = scan_headers(paths, cached=cached)
-    families = select_families(scanned.headers, pattern, wanted, args, selectors=selectors)
+    families = chosen_families(scanned.headers, asked, selectors=selectors)
     narrowed = asked.regex or asked.axes or asked.archs
     if not families and not scanned.errors and narrowed:
-        raise _nothing_left(asked, scanned.headers)
-    chains = tuple(c for h in scanned.headers for c in h.chains if matches(pattern, c))
+        raise nothing_left(asked, scanned.headers)
+    chains = tuple(c for h in scanned.headers for c in h.chains if matches(asked.pattern, c))
     problems = tuple(Problem.of(error) for error in scanned.errors)
     return Scan(cub=found, families=families, chains=chains, problems=problems), scanned.errors
+
+
+def chosen_families(
+    headers: tuple[TuningHeader, ...], asked: Filter, *, selectors: bool = False
+) -> tuple[Family, ...]:
+    """The families that are meant, with those of their entries that are."""
+    archs = parse_archs(asked.archs)
+    return select_families(headers, asked.pattern, archs, asked.values, selectors=selectors)
 
 
 def tree_and_headers(
@@ -69,7 +76,7 @@ def _header(name: str, known: tuple[Path, ...]) -> Path:
     )
 
 
-def _nothing_left(asked: Filter, headers: Sequence[TuningHeader]) -> InputError:
+def nothing_left(asked: Filter, headers: Sequence[TuningHeader]) -> InputError:
     """A filter that matches nothing is a mistyped one."""
     words = [f"-R {asked.regex!r}"] if asked.regex else []
     words += [f"--arch {arch}" for arch in asked.archs] + [f"-a {axis!r}" for axis in asked.axes]

@@ -1,7 +1,8 @@
 """Finds entries that no workload can select, by looking which marks ever show in a policy."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 
 from policygen.bindings.load import Bound, bound
 from policygen.errors import PolicygenError
@@ -11,8 +12,9 @@ from policygen.model.branches import steps
 from policygen.model.cub import Cub, Dialect
 from policygen.model.marks import Marked
 from policygen.model.reach import CallOnly, Unreachable
+from policygen.model.resolve import EntryPlace
 from policygen.model.selection import Selected
-from policygen.model.tuning import PolicyChain, TuningHeader
+from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.proof.ask import ask
 from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.compile import Progress
@@ -29,6 +31,8 @@ UNANSWERED = Selected({})
 class Reachability:
     """What showed, and what did not."""
 
+    wanted: Collection[EntryPlace] | None = None
+    """The entries that are asked about, where these are not all."""
     workloads: int = 0
     entries: int = 0
     unreachable: tuple[Unreachable, ...] = ()
@@ -40,6 +44,10 @@ class Reachability:
     errors: tuple[PolicygenError, ...] = ()
     unasked: tuple[str, ...] = ()
     """Families that no binding knows, and functions that no workload comes to."""
+
+    def wants(self, family: Family, entry: Entry) -> bool:
+        """Whether an entry is asked about."""
+        return self.wanted is None or EntryPlace.of(family, entry) in self.wanted
 
 
 @dataclass(slots=True)
@@ -63,10 +71,14 @@ def reach_both(
     returns: Mapping[str, Marked],
     toolchain: Toolchain,
     *,
+    wanted: Collection[EntryPlace] | None = None,
     progress: Progress | None = None,
 ) -> Reachability:
-    """Finds what is never selected in families, and in the selectors that they may stand beside."""
-    found = Reachability()
+    """Finds what is never selected in families, and in the selectors that they may stand beside.
+
+    Where only some entries are `wanted`, the others are neither counted nor told.
+    """
+    found = Reachability(wanted=wanted)
     asked = tried_sites(cub, headers)
     _reach(found, cub, asked, families, toolchain, progress)
     found.unasked = unasked(headers, asked)
@@ -130,6 +142,7 @@ def _reach(
 ) -> None:
     """Asks for every workload which entry shows, and explains those that never do."""
     tree = AskedTree(cub.version, cub.include_folders, marked)
+    asked = [p for p in asked if any(starmap(found.wants, marked[p.site.header].entries))]
     told = ask(tree, asked, toolchain, progress=progress)
     for places in _together(asked):
         _count(found, places, marked[places[0].site.header], told.rows)
@@ -166,6 +179,8 @@ def _count(
     functions = {copy.entries[n][0].name for n in (*by.by_benchmark, *by.by_call)}
     for number in _numbers(places, copy):
         family, entry = copy.entries[number]
+        if not found.wants(family, entry):
+            continue
         function = f"{family.namespace}::{family.name}"
         if entry.kind == "branch" and complete and family.name not in functions:
             found.unasked = tuple(dict.fromkeys((*found.unasked, function)))

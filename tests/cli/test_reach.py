@@ -55,6 +55,20 @@ def test_entries_with_the_same_reason_stand_together(capsys, monkeypatch):
     assert all(line.endswith(": done") for line in err.splitlines())
 
 
+def test_entries_are_chosen_as_for_scan(capsys):
+    status, out, _ = run(
+        capsys, "-R", "three_way", "--arch", "sm100", "-a", "InputSize=input_size::_2"
+    )
+    assert status == 1
+    assert f"{THREE}:296: " in out
+    assert f"{THREE}:306: " not in out
+    assert f"{THREE}:192: " not in out
+    assert "1 entry, 1 never selected; 0 by no benchmark" in out
+    status, _, err = run(capsys, "-R", "three_way", "--arch", "sm61")
+    assert status == 2
+    assert "sm61" in err
+
+
 def test_quiet_prints_findings_alone(capsys):
     status, out, err = run(capsys, "three_way_partition", "-q")
     assert (status, err) == (1, "")
