@@ -17,13 +17,16 @@ from policygen.model.results import (
     ScoredVariant,
     ScoredWorkload,
 )
+from policygen.results.agree import disagreements
 from policygen.results.alpha import distinct
 from policygen.results.case import Case, build_cases
-from policygen.results.choose import choose, refusal
+from policygen.results.choose import Basis, choose, refusal
 from policygen.results.confidence import SampleReader, judge
+from policygen.results.confirm import confirm, confirming
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
 from policygen.results.load import Rows, open_all, read_rows
+from policygen.results.missing import declared_points, in_words, missing_of_base
 from policygen.results.score import Scores, score_case
 
 ANY = re.compile("")
@@ -82,6 +85,7 @@ def rank(
     rules: Rules | None = None,
     current: str | None = None,
     declared: DeclaredAxes | None = None,
+    confirm_with: Sequence[Path] = (),
 ) -> DbTop:
     """Scores of all workloads; samples are decoded for those that are shown or may be chosen."""
     rules = rules or Rules()
@@ -90,7 +94,10 @@ def rank(
     with Decoder() as decoder:
         if samples or alpha < 1:
             decoder.start()
-        with open_cases(paths, warnings, pattern, axes) as cases:
+        with (
+            open_cases(paths, warnings, pattern, axes) as cases,
+            open_cases(confirm_with, warnings, pattern) as finals,
+        ):
             for case in cases:
                 reader = SampleReader(case, decoder, warnings.add)
                 kept = case if alpha >= 1 else distinct(case, reader, alpha)
@@ -100,12 +107,39 @@ def rank(
                 scores = score_case(kept, declared or {})
                 judged = SampleReader(kept, decoder, warnings.add) if samples else None
                 variants = _variants(scores, top, rules, judged)
+                choice = None
+                if samples and not _is_partial(kept, axes):
+                    again = confirming(case, finals)
+                    basis = _basis(scores, variants, again, rules, declared or {})
+                    choice = choose(variants, basis, rules, current)
                 if alpha < 1:
                     # Base never differs from itself.
                     variants = [variant for variant in variants if variant.variant != BASE]
-                choice = _choice(case, variants, rules, current) if samples else None
-                workloads.append(_workload(scores, _shown(variants, top, choice), choice))
+                shown = _shown(variants, top, choice)
+                workloads.append(_workload(scores, shown, choice, declared or {}))
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
+
+
+def _is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
+    """Whether runtime workloads were left out: nothing is chosen by a part of what is known."""
+    return any(axis in part.table.rt_axes for part in case.parts for axis in axes or ())
+
+
+def _basis(
+    scores: Scores,
+    variants: Sequence[ScoredVariant],
+    again: Case | None,
+    rules: Rules,
+    declared: DeclaredAxes,
+) -> Basis:
+    missing = missing_of_base(scores.case, declared)
+    return Basis(
+        scores,
+        None if again is None else confirm(scores, variants, again, rules, declared),
+        in_words(missing) if missing else None,
+        disagreements(scores, variants),
+        declared_points(scores.case, declared),
+    )
 
 
 def _shown(
@@ -115,13 +149,6 @@ def _shown(
     shown = variants[:top]
     chosen = choice.variant if choice else None
     return shown + [v for v in variants[len(shown) :] if v.variant == chosen]
-
-
-def _choice(case: Case, variants: list[ScoredVariant], rules: Rules, current: str | None) -> Choice:
-    if case.without_base:
-        lost = ", ".join(case.without_base)
-        return Choice(decision="keep base", variant=None, reason=f"base was not measured in {lost}")
-    return choose(variants, rules, current)
 
 
 def _no_difference(case: Case, alpha: float) -> DataWarning:
@@ -147,12 +174,12 @@ def _variants(
     wanted = count if top is None else min(count, max(top, rules.candidates + 1))
     found = [scored_variant(scores, position, rules, reader) for position in range(wanted)]
     for position in range(wanted, count if reader else 0):
-        allowed = any(v.variant != BASE and refusal(v, rules) is None for v in found)
+        allowed = any(v.variant != BASE and refusal(v, scores, rules) is None for v in found)
         if allowed or scores.score[position] < rules.least_score:
             break
         # Samples of one that loses too much somewhere need not be looked at.
-        hopeless = scores.minimum[position] < rules.worst_allowed
-        found.append(scored_variant(scores, position, rules, None if hopeless else reader))
+        lost = scores.minimum[position] < rules.worst_allowed
+        found.append(scored_variant(scores, position, rules, None if lost else reader))
     return found
 
 
@@ -197,7 +224,7 @@ def _worst(scores: Scores, variant: int) -> PointRatio:
 
 
 def _workload(
-    scores: Scores, variants: list[ScoredVariant], choice: Choice | None
+    scores: Scores, variants: list[ScoredVariant], choice: Choice | None, declared: DeclaredAxes
 ) -> ScoredWorkload:
     case = scores.case
     return ScoredWorkload(
@@ -206,6 +233,8 @@ def _workload(
         runtime_workloads=sum(len(part.points) for part in case.parts),
         complete=len(scores.index),
         incomplete=scores.incomplete,
+        declared=declared_points(case, declared),
+        missing=missing_of_base(case, declared),
         variants=tuple(variants),
         choice=choice,
     )

@@ -22,7 +22,7 @@ def importance(index: int, count: int) -> float:
 
 def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], bool]:
     """Weights by part, normalised over all of them; and whether they are approximate."""
-    known = _known(case, declared)
+    known = known_axes(case, declared)
     raw: list[Floats] = []
     approximate = False
     for part in case.parts:
@@ -40,7 +40,7 @@ def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], boo
     return tuple(values / total for values in raw), approximate
 
 
-def _known(case: Case, declared: DeclaredAxes) -> DeclaredAxes:
+def known_axes(case: Case, declared: DeclaredAxes) -> DeclaredAxes:
     """What the databases declare, else what the sources do; where databases differ, neither."""
     known = dict(declared)
     first: dict[tuple[str, str, str], tuple[str, ...]] = {}
