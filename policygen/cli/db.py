@@ -61,6 +61,14 @@ def sources(command: Command) -> Command:
     return command
 
 
+confirm_option: Callable[[Command], Command] = click.option(
+    "--confirm",
+    multiple=True,
+    metavar="DB",
+    help="A later run of the finalists, which decides; or a glob of such. Repeatable.",
+)
+
+
 def ranking(command: Command) -> Command:
     """What changes the ranking and the choice."""
     for decorate in (
@@ -87,6 +95,7 @@ def ranking(command: Command) -> Command:
             show_default=True,
             help="CCCL's: only runtime workloads whose samples differ from base's (p < alpha).",
         ),
+        confirm_option,
         config_option,
     ):
         command = decorate(command)
@@ -225,6 +234,7 @@ def _rank(
     least_score: float | None,
     worst: float | None,
     confidence: float | None,
+    confirm: tuple[str, ...],
 ) -> "DbTop":
     from policygen.cli.inputs import open_inputs
     from policygen.results.top import rank
@@ -237,7 +247,7 @@ def _rank(
         prefer_simple=prefer_simple or None,
         without_samples=without_samples or None,
     )
-    with open_inputs(files, benches, base) as given:
+    with open_inputs(files, benches, base, confirm) as given:
         document = rank(
             given.databases,
             pattern=parse_regex(regex),
@@ -247,6 +257,7 @@ def _rank(
             rules=rules,
             current=current,
             declared=given.declared,
+            confirm_with=given.confirm,
         )
         named = tuple(given.named(workload) for workload in document.workloads)
         document = document.model_copy(update={"workloads": named})

@@ -24,7 +24,8 @@ def merge(
 ) -> int:
     """Merges databases into one that CCCL's own scripts read; conflicts are reported.
 
-    The first file that has a row wins. Sources stay as they are.
+    The first file that has a row wins, and the exit status is 1 where one was left out. Sources
+    stay as they are.
     """
     from policygen.results.load import expand
     from policygen.results.merge import merge as merge_databases
@@ -36,7 +37,7 @@ def merge(
         from policygen.report.db_merge import print_merge
 
         print_merge(report, verbose=verbose, quiet=quiet)
-    return 0
+    return int(any(table.conflicts or table.unusable for table in report.tables))
 
 
 @click.command()
@@ -64,6 +65,9 @@ def export(files: tuple[str, ...], out: str, quiet: bool) -> int:
 @click.option(
     "--variant", "variants", multiple=True, metavar="LABEL", help="Repeatable. [the best]"
 )
+@click.option("--gpu", metavar="NAME", help="The GPU, as the database names it, or its beginning.")
+@click.option("--ctk", metavar="VERSION", help="The version of the toolkit.")
+@click.option("--cccl", metavar="VERSION", help="The version of CCCL.")
 @click.option("--map", "axes_of_map", metavar="X,Y", help="The score over two parameters instead.")
 @click.option("-o", "--out", required=True, metavar="FILE", help="An .svg or a .png file.")
 @click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
@@ -74,6 +78,9 @@ def plot(
     regex: str,
     axes: tuple[str, ...],
     variants: tuple[str, ...],
+    gpu: str | None,
+    ctk: str | None,
+    cccl: str | None,
     axes_of_map: str | None,
     out: str,
     quiet: bool,
@@ -100,7 +107,15 @@ def plot(
         open_inputs(files, benches, base) as given,
         open_cases(given.databases, warnings, pattern, chosen) as cases,
     ):
-        case = _only(cases)
+        case = _only(
+            tuple(
+                case
+                for case in cases
+                if case.key.gpu.startswith(gpu or "")
+                and ctk in {None, case.key.ctk}
+                and cccl in {None, case.key.cccl}
+            )
+        )
         scores = score_case(case, given.declared)
         where = ", ".join(f"{name}={value}" for name, value in case.workload.items())
         title = f"{case.algorithm}[{where}] on {case.key.gpu}"
@@ -131,9 +146,12 @@ def _only(cases: "tuple[Case, ...]") -> "Case":
         for case in cases[:10]
     )
     more = f"\n    and {len(cases) - 10} more" if len(cases) > 10 else ""
+    if not cases:
+        raise InputError("nothing matches", "See what there is: policygen db info DB...")
+    same = len({(case.algorithm, *case.workload.values()) for case in cases}) == 1
     raise InputError(
-        f"{len(cases)} workloads match, a plot shows one:{names}{more}"
-        if cases
-        else "nothing matches",
-        "Choose one with -R and -a, such as -a 'T{ct}=I32'.",
+        f"{len(cases)} workloads match, a plot shows one:{names}{more}",
+        "They differ in what they were measured on: choose with --gpu, --ctk and --cccl."
+        if same
+        else "Choose one with -R and -a, such as -a 'T{ct}=I32'.",
     )

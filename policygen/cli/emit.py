@@ -122,6 +122,7 @@ def _emitted(
     from policygen.proof.policies import ask_policies
     from policygen.proof.probe import Tree
     from policygen.proof.toolchain import find_toolchain
+    from policygen.results.asked import NOT_ASKED
 
     cub = open_cub(given["cub"])
     _check_version(cub)
@@ -145,9 +146,10 @@ def _emitted(
             given["force"],
             spaces=results.files.spaces,
         )
-        wanted = _wanted(results.top.workloads, algorithms, cub.version)
+        wanted = _wanted(results.workloads(cub.version), algorithms, cub.version)
         tuned = emitter.emit([results.files.named(one) for one in wanted])
-    actions = [*(a for each in tuned for p in each.parts for a in p.actions), *emitter.refused]
+    told = [*(a for each in tuned for p in each.parts for a in p.actions), *emitter.refused]
+    actions = [action for action in told if action.reason != NOT_ASKED]
     written = [each for each in tuned if each.written]
     if not written:
         raise _nothing(actions)

@@ -20,6 +20,8 @@ class Inputs:
     declared: Mapping[tuple[str, str, str], tuple[str, ...]]
     made: Mapping[str, tuple[str, ...]]
     """Databases made for the time being, and the files that they were made of."""
+    confirm: tuple[Path, ...] = ()
+    """Databases of runs that confirm what is chosen."""
 
     def named(self, workload: ScoredWorkload) -> ScoredWorkload:
         """The workload with the files that the user gave."""
@@ -40,7 +42,10 @@ def is_results(path: Path) -> bool:
 
 @contextmanager
 def open_inputs(
-    files: Sequence[str], benches: Sequence[str], base: str | None = None
+    files: Sequence[str],
+    benches: Sequence[str],
+    base: str | None = None,
+    confirm: Sequence[str] = (),
 ) -> Iterator[Inputs]:
     """Sorts files by their content; NVBench's results become a database for the time being."""
     from policygen.results.database import is_database
@@ -74,7 +79,7 @@ def open_inputs(
             made[str(path)] = files_of
         if not databases:
             raise InputError("no database is given", "Name a cccl_meta_bench.db.")
-        yield Inputs(tuple(databases), spaces, declared, made)
+        yield Inputs(tuple(databases), spaces, declared, made, expand(confirm))
 
 
 def _benchmarks(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from policygen.cli.db import chosen_rules, sources
+from policygen.cli.db import chosen_rules, confirm_option, sources
 from policygen.cli.options import cub_option, filter_options, parse_archs
 from policygen.errors import InputError
 
@@ -18,7 +18,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 GIVEN = (
     "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
     "force", "provenance", "legacy", "measured_on", "least_score", "worst", "confidence",
-    "without_samples",
+    "without_samples", "confirm", "accept_unconfirmed",
 )  # fmt: skip
 
 
@@ -31,6 +31,12 @@ _RULES: tuple[Callable[..., Any], ...] = (
         is_flag=True,
         help="Choose also where no samples tell how sure a score is.",
     ),
+    click.option(
+        "--accept-unconfirmed",
+        is_flag=True,
+        help="Write also what only the search says that found it, and that may be luck.",
+    ),
+    confirm_option,
 )
 _MEASURED_ON: Callable[..., Any] = click.option(
     "--measured-on",
@@ -142,5 +148,6 @@ def rules_of(given: Mapping[str, Any]) -> "Rules":
         worst_allowed=given["worst"],
         confidence=given["confidence"],
         without_samples=given["without_samples"] or None,
+        accept_unconfirmed=given["accept_unconfirmed"] or None,
         prefer_simple=False,
     )

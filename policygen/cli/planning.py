@@ -134,30 +134,44 @@ class Ranked:
     files: "Inputs"
     top: "DbTop"
     rules: "Rules"
+    left_out: "tuple[ScoredWorkload, ...]" = ()
+    """Workloads that -R and -a leave out: what they say of an entry still counts."""
+
+    def workloads(self, version: str) -> "tuple[ScoredWorkload, ...]":
+        """What is asked for, and what may share an entry with it."""
+        from policygen.planning.measured import related
+
+        asked = self.top.workloads
+        return (*asked, *related(asked, self.left_out, version))
 
 
 @contextmanager
 def ranked(given: Mapping[str, Any]) -> "Iterator[Ranked]":
     """The variants of databases, while these are open."""
     from policygen.cli.inputs import open_inputs
+    from policygen.results.asked import split
+    from policygen.results.choose import held_back
     from policygen.results.top import rank
 
     if not given["files"]:
         raise InputError("no database is given", "Name one: --db cccl_meta_bench.db")
     rules = rules_of(given)
-    with open_inputs(given["files"], given["benches"], given["base"]) as files:
+    confirm = given["confirm"]
+    with open_inputs(given["files"], given["benches"], given["base"], confirm) as files:
         top = rank(
             files.databases,
-            pattern=parse_regex(given["regex"]),
-            axes=parse_axes(given["axes"]),
             top=rules.candidates + 1,
             rules=rules,
             declared=files.declared,
+            confirm_with=files.confirm,
         )
         tell(top.warnings)
-        if not top.workloads:
+        pattern, axes = parse_regex(given["regex"]), parse_axes(given["axes"])
+        asked, left_out = split(top.workloads, pattern, axes)
+        if not asked:
             raise InputError("nothing matches", "See what there is: policygen db info DB...")
-        yield Ranked(files, top, rules)
+        written = tuple(held_back(one, rules) for one in asked)
+        yield Ranked(files, top.model_copy(update={"workloads": written}), rules, left_out)
 
 
 def make_plan(given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
@@ -208,9 +222,11 @@ def plan_for(
     from policygen.planning.bases import base_remarks
     from policygen.planning.places import Sources
     from policygen.planning.plan import Planner
+    from policygen.results.asked import NOT_ASKED
 
     cub = open_cub(given["cub"], given.get("store", STORE), whole=True)
-    names = _headers(results.top.workloads, cub.version)
+    workloads = results.workloads(cub.version)
+    names = _headers(workloads, cub.version)
     found, data, compiler = open_tree(cub, names, quiet=quiet)
     planner = Planner(
         Sources(found.cub, compiler.headers, data),
@@ -220,13 +236,13 @@ def plan_for(
         prove=prove,
         spaces=results.files.spaces,
     )
-    plan = planner.plan(results.top.workloads)
+    plan = planner.plan(workloads)
     remarks = base_remarks(plan, found.cub.version, _bases(found.cub, given, plan, quiet=quiet))
     remarks += served(plan, compiler)
     work = Work(plan, found, data, compiler)
-    plan = with_families(work, planner, results.top.workloads, quiet=quiet)
+    plan = with_families(work, planner, workloads, quiet=quiet)
     made = {str(path): names for path, names in results.files.made.items()}
-    actions = tuple(_named(action, made) for action in plan.actions)
+    actions = tuple(_named(one, made) for one in plan.actions if one.reason != NOT_ASKED)
     if not prove and plan.edits:
         remarks.append("what the change does, and what later architectures inherit, was not asked")
     told = {
@@ -296,7 +312,9 @@ def chooser(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[ScoredWorklo
     """Chooses one variant for several workloads."""
     from policygen.results.together import choose_together
 
-    return lambda wanted: choose_together(files.databases, wanted, rules, files.declared)
+    return lambda wanted: choose_together(
+        files.databases, wanted, rules, files.declared, files.confirm
+    )
 
 
 def _together(files: "Inputs", rules: "Rules") -> "Callable[[Sequence[Case]], Together]":

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.bindings.archs import gpu_arch
+from policygen.bindings.load import bound
 from policygen.bindings.recorded import Recorded, benchmark_of, recorded, today
 from policygen.bindings.variant import variant_parameters
 from policygen.errors import InputError
@@ -62,7 +63,11 @@ class Measurement:
     @property
     def chosen(self) -> ScoredVariant | None:
         """The scores of the variant that is chosen; none where base is kept."""
-        return self.variant(self.choice.variant)
+        found = self.variant(self.choice.variant)
+        if found is None or self.choice.score is None:
+            return found
+        # What is written is what is expected, not what luck made of it.
+        return found.model_copy(update={"score": self.choice.score})
 
     def variant(self, label: str | None) -> ScoredVariant | None:
         """The scores of one of its variants."""
@@ -107,6 +112,24 @@ def measurements(
             refused.append((one, measurement.rejected(reason)))
     order = {id(one): position for position, one in enumerate(scored)}
     return sorted(found.values(), key=lambda m: order[id(m.scored)]), refused
+
+
+def related(
+    asked: Sequence[ScoredWorkload], left_out: Sequence[ScoredWorkload], version: str
+) -> tuple[ScoredWorkload, ...]:
+    """What was left out and may share an entry with what is asked for."""
+    names = {one.algorithm for one in asked}
+    sites = {s for name in names for s in _sites(name, version)}
+    return tuple(one for one in left_out if sites & _sites(one.algorithm, version))
+
+
+def _sites(name: str, version: str) -> set[str]:
+    return {
+        benchmark.site
+        for algorithm in bound(version)
+        for benchmark in algorithm.benchmarks
+        if benchmark.name == name
+    }
 
 
 def others(measurement: Measurement, written: str) -> tuple[RejectedVariant, ...]:

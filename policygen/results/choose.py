@@ -10,6 +10,7 @@ from policygen.model.results import (
     RejectedVariant,
     Rules,
     ScoredVariant,
+    ScoredWorkload,
 )
 from policygen.results.confidence import deviation, luck
 from policygen.results.labels import distance
@@ -101,13 +102,16 @@ def shrunken(score: float, scores: Scores, rules: Rules) -> float:
     )
 
 
-def held_back(choice: Choice, rules: Rules) -> Choice:
+def held_back(workload: ScoredWorkload, rules: Rules) -> ScoredWorkload:
     """What is written of a choice: a claim that may be luck waits for a run that confirms it."""
-    raw = choice.raw_score
-    if not choice.unconfirmed or raw is None or raw >= rules.holds or rules.accept_unconfirmed:
-        return choice
+    choice = workload.choice
+    if choice is None or not choice.unconfirmed or rules.accept_unconfirmed:
+        return workload
+    raw = choice.raw_score or 0
+    if raw >= rules.holds:
+        return workload
     best = RejectedVariant(variant=str(choice.variant), score=raw, reason="unconfirmed")
-    return choice.model_copy(
+    held = choice.model_copy(
         update={
             "decision": "keep base",
             "variant": None,
@@ -122,6 +126,7 @@ def held_back(choice: Choice, rules: Rules) -> Choice:
             "rejected": (best, *choice.rejected),
         }
     )
+    return workload.model_copy(update={"choice": held})
 
 
 def refusal(variant: ScoredVariant, scores: Scores, rules: Rules) -> str | None:

@@ -5,6 +5,7 @@ from math import prod
 
 from policygen.results.case import Case, Part
 from policygen.results.declared import DeclaredAxes
+from policygen.results.known_axes import axes_of
 from policygen.results.weights import known_axes
 
 LISTED = 3
@@ -45,9 +46,11 @@ def _subbenches(case: Case, declared: DeclaredAxes) -> Iterator[str]:
         for algorithm, subbench in database.unmeasured:
             if algorithm == case.algorithm and subbench not in have:
                 yield f"{algorithm}.{subbench}"
-    for algorithm, subbench, _ in declared:
-        if algorithm == case.algorithm and subbench not in have:
-            yield f"{algorithm}.{subbench}"
+    benchmark = {subbench for name, subbench, _ in axes_of(case.key.cccl) if name == case.algorithm}
+    named = {subbench for name, subbench, _ in declared if name == case.algorithm}
+    # Sub-benchmarks of other names are those of another version.
+    for subbench in sorted((named | benchmark if have <= benchmark else named) - have):
+        yield f"{case.algorithm}.{subbench}"
 
 
 def _points(case: Case) -> Iterator[str]:

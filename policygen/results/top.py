@@ -26,6 +26,7 @@ from policygen.results.confirm import confirm, confirming
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
 from policygen.results.load import Rows, open_all, read_rows
+from policygen.results.logs import never_ran, nothing_measured
 from policygen.results.missing import declared_points, in_words, missing_of_base
 from policygen.results.score import Scores, score_case
 
@@ -65,11 +66,15 @@ def open_cases(
         tables: list[Rows] = []
         for database in databases:
             if not database.tables:
-                message = "nothing was measured: every build failed"
-                warnings.add(DataWarning(database=str(database.path), table=None, message=message))
+                warnings.add(nothing_measured(database))
+            measured: dict[str, set[str]] = {}
             for table in database.tables:
                 if pattern.match(table.algorithm):
-                    tables += [read_rows(database, table, chosen, warnings.add)]
+                    tables.append(rows := read_rows(database, table, chosen, warnings.add))
+                    measured.setdefault(table.algorithm, set()).update(rows.variants)
+            if not chosen:
+                for warning in never_ran(database, measured, pattern):
+                    warnings.add(warning)
         _check_axes(tables, chosen)
         yield build_cases(tables, warnings.add)
 

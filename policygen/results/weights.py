@@ -8,6 +8,7 @@ import numpy as np
 
 from policygen.results.case import Case
 from policygen.results.declared import DeclaredAxes
+from policygen.results.known_axes import axes_of
 from policygen.results.load import Floats
 
 LEAST, MOST = 0.6, 0.999
@@ -41,8 +42,8 @@ def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], boo
 
 
 def known_axes(case: Case, declared: DeclaredAxes) -> DeclaredAxes:
-    """What the databases declare, else what the sources do; where databases differ, neither."""
-    known = dict(declared)
+    """What databases declare, else sources, else CUB's benchmarks; where databases differ, none."""
+    known = {**axes_of(case.key.cccl), **declared}
     first: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for database in case.databases:
         for axis, values in database.declared.items():

@@ -220,7 +220,7 @@ def test_what_is_unusable_is_a_warning_and_the_rest_is_shown(tmp_path, capsys):
     assert "ipt_1" in out
     assert err == (
         f"policygen: warning: {path}: {ALGORITHM}.base:"
-        " rows whose center is no positive number are left out (row 3)\n"
+        " rows whose center is no time that a kernel takes are left out (row 3)\n"
     )
 
 

@@ -78,7 +78,8 @@ def test_only_variants_measured_everywhere_count(tmp_path):
     assert {v.variant for v in workload.variants} == {"base", "ipt_6", "ipt_7"}
     assert (workload.incomplete, workload.runtime_workloads) == (5, 2)
     assert [str(w) for w in document.warnings if "center" in w.message] == [
-        f"{path}: {ALGORITHM}.base: rows whose center is no positive number are left out (4, row 5)"
+        f"{path}: {ALGORITHM}.base: rows whose center is no time that a kernel takes are left out"
+        " (4, row 5)"
     ]
 
 
