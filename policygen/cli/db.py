@@ -129,25 +129,36 @@ def top(
 @click.option(
     "--record", metavar="FILE", help="Keep the decisions in this store, such as policygen.db."
 )
+@click.option(
+    "--why",
+    metavar="WORKLOAD",
+    help="The whole reasoning for one workload: cub.bench.reduce.sum T=I32.",
+)
 @output_options
 def choose(
     files: tuple[str, ...],
     record: str | None,
+    why: str | None,
     quiet: bool,
     verbose: bool,
     as_json: bool,
     **more: Any,
 ) -> int:
     """Chooses one variant per workload, or base, and says why not the others."""
-    document = _rank(files, top=None, **more)
+    if why is not None:
+        files, more = _asked_why(why, files, more)
+    document = _rank(files, top=None, explain=why is not None, **more)
     if record is not None:
         _record(Path(record), document)
     if as_json:
         click.echo(document.to_json())
     else:
-        from policygen.report.db import print_choices
+        from policygen.report.db import print_choices, print_why
 
-        print_choices(document, verbose=verbose, quiet=quiet)
+        if why is not None:
+            print_why(document)
+        else:
+            print_choices(document, verbose=verbose, quiet=quiet)
     return tell(document.warnings)
 
 
@@ -235,6 +246,7 @@ def _rank(
     worst: float | None,
     confidence: float | None,
     confirm: tuple[str, ...],
+    explain: bool = False,
 ) -> "DbTop":
     from policygen.cli.inputs import open_inputs
     from policygen.results.top import rank
@@ -258,12 +270,30 @@ def _rank(
             current=current,
             declared=given.declared,
             confirm_with=given.confirm,
+            explain=explain,
         )
         named = tuple(given.named(workload) for workload in document.workloads)
         document = document.model_copy(update={"workloads": named})
     if not document.workloads and not document.warnings:
         raise _nothing_matches()
     return document
+
+
+def _asked_why(
+    why: str, files: tuple[str, ...], more: dict[str, Any]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """`--why cub.bench.reduce.sum T=I32 DB` is `-R` and `-a` in other words."""
+    import re
+
+    words = why.split()
+    stray = [name for name in files if "=" in name and not Path(name).exists()]
+    named, axes = " ".join(words[:1]), [*words[1:], *stray]
+    if not named or any("=" not in axis for axis in axes):
+        raise InputError(f"--why {why!r} is no workload", "Such as: cub.bench.reduce.sum T=I32")
+    pairs = [axis.partition("=") for axis in axes]
+    asked = [f"{n if '{' in n else n + '{ct}'}={value}" for n, _, value in pairs]
+    more = {**more, "regex": f"{re.escape(named)}$", "axes": (*more["axes"], *asked)}
+    return tuple(name for name in files if name not in stray), more
 
 
 def _nothing_matches() -> InputError:

@@ -102,6 +102,28 @@ class Measured(RunKey, Derived):
         return " + ".join(self.databases)
 
 
+class RuntimeWorkload(Record):
+    """One runtime workload, and how well it is known."""
+
+    subbench: str
+    point: dict[str, str]
+    weight: float
+    base: float
+    """Seconds; the mean of the runs."""
+    noise: float
+    """The standard deviation of a ratio in one run."""
+
+
+class Reasoning(Record):
+    """What a choice was made from, for `db choose --why`."""
+
+    runtime: tuple[RuntimeWorkload, ...]
+    confirming: tuple[str, ...] = ()
+    """Databases of confirming runs."""
+    enough: float | None = None
+    """What one confirming run of the best variant has to say for it to be chosen."""
+
+
 class ScoredWorkload(Measured):
     """The variants of a workload, the best first."""
 
@@ -118,6 +140,7 @@ class ScoredWorkload(Measured):
     """What base was not measured on, although variants were or the benchmark declares it."""
     variants: tuple[ScoredVariant, ...]
     choice: Choice | None = None
+    reasoning: Reasoning | None = None
 
 
 class Rules(Record):

@@ -11,6 +11,7 @@ from policygen.report.db_choices import choice_lines
 from policygen.report.db_info import coverage_lines, info_lines
 from policygen.report.db_text import Line
 from policygen.report.db_top import top_lines
+from policygen.report.db_why import why_lines
 from policygen.untrusted import visible
 
 
@@ -22,6 +23,11 @@ def print_top(document: DbTop, *, verbose: bool, quiet: bool) -> None:
 def print_choices(document: DbTop, *, verbose: bool, quiet: bool) -> None:
     """Prints what `policygen db choose` shows a person."""
     _print(choice_lines(document, _width(), verbose=verbose, quiet=quiet))
+
+
+def print_why(document: DbTop) -> None:
+    """Prints what `policygen db choose --why` shows a person."""
+    _print(why_lines(document, _width()))
 
 
 def print_info(document: DbInfo, *, verbose: bool, quiet: bool) -> None:

@@ -85,6 +85,13 @@ class _Slice:
     rows: Rows
     index: Integers
 
+    @property
+    def has_base(self) -> bool:
+        """Whether something can be compared with it."""
+        known = self.rows.variants
+        own = known.index(BASE) if BASE in known else -1
+        return bool((self.rows.variant[self.index] == own).any())
+
 
 _CaseKey = tuple[str, str, str, str, tuple[tuple[str, str], ...]]
 
@@ -101,7 +108,7 @@ def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
             case = _case(key, slices, warn)
             if case is not None:
                 cases.append(case)
-            lost = [s for s in slices if case is None or s.rows.table.name in case.without_base]
+            lost = [one for one in slices if not one.has_base]
             _warn_of_missing_base(key, lost, warn)
     return tuple(cases)
 

@@ -60,6 +60,14 @@ def confirm(
     return found
 
 
+def enough(scores: Scores, variant: ScoredVariant, rules: Rules) -> float:
+    """What one confirming run of this variant alone has to say."""
+    share = 1 - rules.confidence
+    luck = pooled_threshold(max(1, scores.tried), 1, share, SEARCH, 1) * deviation(scores, rules)
+    both = max(1 + luck, rules.least_score)
+    return max(1.0, both * (SEARCH + 1) - SEARCH * variant.score)
+
+
 def _refusal(
     variant: ScoredVariant, score: float, least: float, runs: int, luck: float, rules: Rules
 ) -> str | None:

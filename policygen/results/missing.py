@@ -24,7 +24,7 @@ def in_words(missing: tuple[str, ...]) -> str:
 
 def declared_points(case: Case, declared: DeclaredAxes) -> int | None:
     """How many runtime workloads the declared axes make; none where they are not known."""
-    known = known_axes(case, declared)
+    known = {**axes_of(case.key.cccl), **known_axes(case, declared)}
     counts = [_declared(case, part, known) for part in case.parts]
     return sum(c for c in counts if c is not None) if all(counts) else None
 

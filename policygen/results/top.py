@@ -28,6 +28,7 @@ from policygen.results.decoder import Decoder
 from policygen.results.load import Rows, open_all, read_rows
 from policygen.results.logs import never_ran, nothing_measured
 from policygen.results.missing import declared_points, in_words, missing_of_base
+from policygen.results.reasoning import reasoning
 from policygen.results.score import Scores, score_case
 
 ANY = re.compile("")
@@ -91,6 +92,7 @@ def rank(
     current: str | None = None,
     declared: DeclaredAxes | None = None,
     confirm_with: Sequence[Path] = (),
+    explain: bool = False,
 ) -> DbTop:
     """Scores of all workloads; samples are decoded for those that are shown or may be chosen."""
     rules = rules or Rules()
@@ -112,16 +114,18 @@ def rank(
                 scores = score_case(kept, declared or {})
                 judged = SampleReader(kept, decoder, warnings.add) if samples else None
                 variants = _variants(scores, top, rules, judged)
-                choice = None
+                choice = told = None
                 if samples and not _is_partial(kept, axes):
                     again = confirming(case, finals)
                     basis = _basis(scores, variants, again, rules, declared or {})
                     choice = choose(variants, basis, rules, current)
+                    told = reasoning(scores, variants, again, rules) if explain else None
                 if alpha < 1:
                     # Base never differs from itself.
                     variants = [variant for variant in variants if variant.variant != BASE]
                 shown = _shown(variants, top, choice)
-                workloads.append(_workload(scores, shown, choice, declared or {}))
+                made = _workload(scores, shown, choice, declared or {})
+                workloads.append(made.model_copy(update={"reasoning": told}))
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
 
 

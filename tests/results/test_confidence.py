@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from policygen.errors import MissingToolError
 from policygen.model.results import Rules
 from policygen.results import decoder
 from policygen.results.bootstrap import DRAWS, generator, medians
@@ -153,13 +154,15 @@ def test_many_large_blobs_fit_through_the_pipe():
     assert [a.size for a in answers] == [40_000] * 5
 
 
-def test_a_decoder_that_does_not_answer_is_ended(monkeypatch):
+def test_a_decoder_that_answers_nothing_is_ended_and_no_fault_of_the_database(monkeypatch):
     monkeypatch.setattr(decoder, "PATIENCE", 0.05)
     monkeypatch.setattr(decoder, "LIMIT", 0.05)
     monkeypatch.setattr(decoder, "WORKER", (sys.executable, "-c", "import time; time.sleep(60)"))
-    with decoder.Decoder() as found:
-        (answer,) = found.decode([b"x"])
-    assert str(answer) == "fpzip crashes on them"
+    with decoder.Decoder() as found, pytest.raises(MissingToolError) as caught:
+        found.decode([b"x"])
+    assert str(caught.value) == (
+        "an fpzip that works is missing\n  pip install --force-reinstall fpzip"
+    )
 
 
 def test_samples_that_were_not_kept_are_no_fault(tmp_path):

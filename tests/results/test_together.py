@@ -57,9 +57,11 @@ def test_the_scores_are_those_of_the_ranking_in_the_order_that_was_asked(tmp_pat
     wanted = [ranked["I32"], ranked["F32"]]
     found = choose_together([path], wanted, RULES)
     same = [next(v for v in w.variants if v.variant == "ipt_1") for w in wanted]
-    assert [(v.score, v.min, v.max) for v in found.variants] == [
-        (v.score, v.min, v.max) for v in same
-    ]
+    assert [(v.min, v.max) for v in found.variants] == [(v.min, v.max) for v in same]
+    # What is told is without what is likely luck.
+    assert all(
+        0.999 * s.score < v.score < s.score for v, s in zip(found.variants, same, strict=True)
+    )
     assert [v.verdict for v in found.variants] == ["better", "better"]
 
 
@@ -171,9 +173,9 @@ def test_a_generated_database_gives_the_variant_that_is_best_in_its_worst_case(t
     from fixtures.databases.generate import generate
 
     path = tmp_path / "many.db"
-    generate(path, workloads=4, variants=40, seed=5, declared=True)
+    generate(path, workloads=4, variants=40, seed=8, declared=True)
     found = rank([path], rules=RULES).workloads
-    result = choose_together([path], found, Rules(worst_allowed=0, noise=1))
+    result = choose_together([path], found, Rules(worst_allowed=0, point_noise=1))
     scores = [{v.variant: v.score for v in w.variants if v.variant != "base"} for w in found]
     worst = {name: min(own[name] for own in scores) for name in scores[0]}
     best = max(worst, key=lambda name: worst[name])
