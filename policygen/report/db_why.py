@@ -1,4 +1,4 @@
-"""Why a choice is what it is: rows, weights, noise, luck, confirmation, and what would change it."""
+"""Why a choice is what it is: rows, weights, noise, luck, confirmation, what would change it."""
 
 from collections.abc import Iterator
 
