@@ -25,6 +25,8 @@ _RELEASE = re.compile(
     r"v?([0-9]{1,9}(?:\.[0-9]{1,9})*)(?:[-.](dev|rc)([0-9]{0,9}))?(?:-([0-9]{1,9})-g)?"
 )
 _STAGES = {"dev": 0, "rc": 1, None: 2}
+MINORS = 100
+"""More than a major version of CCCL has minor ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def measurements(
         _check_gpus(scored, arch)
     found: dict[Point, Measurement] = {}
     refused: list[Refused] = []
-    for one in sorted(scored, key=lambda one: _worth(one, arch), reverse=True):
+    for one in sorted(scored, key=lambda one: _worth(one, version, arch), reverse=True):
         if reason := _useless(one, arch, force=force):
             refused.append((one, rejected(one, reason)))
             continue
@@ -230,10 +232,21 @@ def _useless(scored: ScoredWorkload, arch: str, *, force: bool) -> str | None:
     return None
 
 
-def _worth(scored: ScoredWorkload, arch: str) -> tuple[object, ...]:
-    """A GPU that fits counts more than one that is forced; then newer versions count more."""
+def _worth(scored: ScoredWorkload, version: str, arch: str) -> tuple[object, ...]:
+    """A GPU that fits counts more than one that is forced; then what was measured nearest."""
     fits = gpu_arch(scored.gpu) == arch
-    return fits, _age(scored.cccl), _age(scored.ctk), scored.gpu
+    return fits, -_apart(scored.cccl, version), _age(scored.cccl), _age(scored.ctk), scored.gpu
+
+
+def _apart(cccl: str, version: str) -> int:
+    """Minor versions between what was measured and the tree; patches are none."""
+    (major, minor, *_), (other, second, *_) = ((*_parts(v), 0, 0) for v in (cccl, version))
+    return abs((major - other) * MINORS + minor - second)
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    match = _RELEASE.match(version)
+    return tuple(map(int, match[1].split("."))) if match else ()
 
 
 def _age(version: str) -> tuple[object, ...]:
