@@ -139,7 +139,9 @@ def judge(scores: Scores, variant: int, rules: Rules, reader: SampleReader) -> C
         noise, runs = deviation(scores, rules), int(scores.repeats[variant])
         whole = _around(score, noise, float(within.std()), runs, rules)
         sure = _deviation(noise, float(within.std()), runs)
-        verdict = _verdict(score, luck(scores, rules) * sure, losses=bool(lost))
+        too_much = min(1 - rules.point_noise, rules.worst_allowed)
+        losses = any(_high(point) < too_much for point in points)
+        verdict = _verdict(score, luck(scores, rules) * sure, losses=losses)
     return Confidence(
         interval=whole,
         verdict=verdict,
