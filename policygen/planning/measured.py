@@ -66,7 +66,7 @@ class Measurement:
     def chosen(self) -> ScoredVariant | None:
         """The scores of the variant that is chosen; none where base is kept."""
         found = self.variant(self.choice.variant)
-        if found is None or self.choice.score is None:
+        if found is None or self.choice.score is None or self.choice.raw_score is None:
             return found
         # What is written is what is expected, not what luck made of it.
         return found.model_copy(update={"score": self.choice.score})

@@ -80,7 +80,10 @@ def choose(
         score=expected(chosen, basis, rules),
         raw_score=chosen.score,
         origin="shrunken" if basis.confirmed is None else "confirmed",
-        reason=f"{why}: {_claim(chosen, basis, rules)}, {_worst(chosen)}{_share(basis)}",
+        reason=(
+            f"{why}: {chosen.score:.6f}, {_worst(chosen)}; {_claim(chosen, basis, rules)}"
+            f"{_share(basis)}"
+        ),
         rejected=rejected,
         unconfirmed=basis.confirmed is None,
         **told,
@@ -196,10 +199,10 @@ def _share(basis: Basis) -> str:
 def _claim(variant: ScoredVariant, basis: Basis, rules: Rules) -> str:
     if basis.confirmed is None:
         told = shrunken(variant.score, basis.scores, rules)
-        return f"{variant.score:.6f}, {told:.6f} without luck, unconfirmed"
+        return f"{told:.6f} without luck, unconfirmed"
     found = basis.confirmed[variant.variant]
     runs = "a run" if found.runs == 1 else f"{found.runs} runs"
-    return f"{variant.score:.6f}, and {found.score:.6f} in {runs} that the choice did not see"
+    return f"{found.score:.6f} in {runs} that the choice did not see"
 
 
 def _variants(count: int) -> str:
