@@ -7,6 +7,7 @@ import numpy as np
 from policygen.errors import InputError
 from policygen.model.labels import BASE
 from policygen.model.results import Rules, ScoredVariant
+from policygen.results.agree import scores_by_run
 from policygen.results.case import Case
 from policygen.results.choose import Confirmed, hopeless
 from policygen.results.confidence import deviation
@@ -55,7 +56,9 @@ def confirm(
         limit = pooled_threshold(max(1, scores.tried), len(finalists), share, SEARCH, runs)
         score = float(again.score[position])
         least = float(again.minimum[position])
-        reason = _refusal(variant, score, least, runs, limit * deviation(scores, rules), rules)
+        reason = _slower(again, int(again.index[position])) or _refusal(
+            variant, score, least, runs, limit * deviation(scores, rules), rules
+        )
         found[variant.variant] = Confirmed(score, runs, reason)
     return found
 
@@ -68,12 +71,17 @@ def enough(scores: Scores, variant: ScoredVariant, rules: Rules) -> float:
     return max(1.0, both * (SEARCH + 1) - SEARCH * variant.score)
 
 
+def _slower(again: Scores, variant: int) -> str | None:
+    """One run that finds it slower than base is enough."""
+    found = scores_by_run(again, variant)
+    slower = [f"{score:.6f} in {name}" for name, score in found.items() if score < 1]
+    return f"not confirmed: {', '.join(slower)}" if slower else None
+
+
 def _refusal(
     variant: ScoredVariant, score: float, least: float, runs: int, luck: float, rules: Rules
 ) -> str | None:
     where = "the confirming run" if runs == 1 else f"the {runs} confirming runs"
-    if score < 1:
-        return f"not confirmed: {score:.6f} in {where}"
     if least < rules.worst_allowed:
         return f"not confirmed: a runtime workload at {least:.4f} in {where}"
     both = (SEARCH * variant.score + runs * score) / (SEARCH + runs)
