@@ -86,7 +86,7 @@ struct reduce
         };
       }
 #if _CCCL_HAS_INT128()
-      // ipt_10.tpb_384.ipv_1 1.100793  1.097747  1.100528  1.102324
+      // ipt_10.tpb_384.ipv_1 1.099522  1.097747  1.100528  1.102324
       if constexpr (::cuda::std::is_same_v<AccumT, __int128_t> && sizeof(OffsetT) == 4
                     && ::cuda::std::is_same_v<OpT, ::cuda::std::plus<>>)
       {
