@@ -105,13 +105,13 @@ def main(root: str) -> None:
     from functools import partial
 
     from policygen.proof.answers import pack
-    from policygen.proof.compile import Unit, compile_all
+    from policygen.proof.compile import TranslationUnit, compile_all
     from policygen.proof.unit import identity
 
     made = []
     for section in sections():
         source = context([section], VERSION)
-        made.append(Unit("", identity(source), partial(render, source), (root,), "sm90"))
+        made.append(TranslationUnit("", identity(source), partial(render, source), (root,), "sm90"))
     results = compile_all(made, find_toolchain(), pack)
     assert all(isinstance(result, str) for result in results), results
 

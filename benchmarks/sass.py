@@ -13,7 +13,7 @@ from benchmarks.apply import own_tree
 from benchmarks.measure import Commands, Figure, run
 from benchmarks.scan import fresh
 from policygen.proof.sass.calls import Wanted, calls
-from policygen.proof.sass.difference import diff, summary
+from policygen.proof.sass.kernel_diff import diff, summary
 from policygen.proof.sass.listing import read_listing
 from policygen.proof.sass.names import demangled
 from policygen.proof.sass.pairs import pairs, verdict

@@ -1,3 +1,73 @@
 """policygen turns GPU tuning results into CUB's tuning policies, with proof."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from policygen.app.apply import AppliedChange as AppliedChange
+    from policygen.app.apply import apply_plan as apply_plan
+    from policygen.app.apply import finish_applies as finish_applies
+    from policygen.app.benchmarks import read_tunables as read_tunables
+    from policygen.app.coverage import audit_coverage as audit_coverage
+    from policygen.app.database_files import merge_databases as merge_databases
+    from policygen.app.databases import cover_spaces as cover_spaces
+    from policygen.app.databases import describe_databases as describe_databases
+    from policygen.app.databases import rank_variants as rank_variants
+    from policygen.app.effect import verify_effect as verify_effect
+    from policygen.app.emit import emit_selectors as emit_selectors
+    from policygen.app.filters import Filter as Filter
+    from policygen.app.inputs import ResultFiles as ResultFiles
+    from policygen.app.lint import audit_lint as audit_lint
+    from policygen.app.plan import Options as Options
+    from policygen.app.plan import plan_tunings as plan_tunings
+    from policygen.app.plan import read_plan as read_plan
+    from policygen.app.planned import Planned as Planned
+    from policygen.app.reach import audit_reach as audit_reach
+    from policygen.app.resolve import compare_trees as compare_trees
+    from policygen.app.resolve import resolve_workloads as resolve_workloads
+    from policygen.app.review import review_change as review_change
+    from policygen.app.rules import choose_rules as choose_rules
+    from policygen.app.sass import verify_sass as verify_sass
+    from policygen.app.scan import scan_tunings as scan_tunings
+    from policygen.app.session import Session as Session
+    from policygen.app.session import open_session as open_session
+    from policygen.app.undo import undo_applies as undo_applies
+    from policygen.errors import PolicygenError as PolicygenError
+
+# Nothing is loaded before it is asked for: the command line imports this, too.
+_EXPORTS = {
+    "app.apply": ("AppliedChange", "apply_plan", "finish_applies"),
+    "app.benchmarks": ("read_tunables",),
+    "app.coverage": ("audit_coverage",),
+    "app.database_files": ("merge_databases",),
+    "app.databases": ("cover_spaces", "describe_databases", "rank_variants"),
+    "app.effect": ("verify_effect",),
+    "app.emit": ("emit_selectors",),
+    "app.filters": ("Filter",),
+    "app.inputs": ("ResultFiles",),
+    "app.lint": ("audit_lint",),
+    "app.plan": ("Options", "plan_tunings", "read_plan"),
+    "app.planned": ("Planned",),
+    "app.reach": ("audit_reach",),
+    "app.resolve": ("compare_trees", "resolve_workloads"),
+    "app.review": ("review_change",),
+    "app.rules": ("choose_rules",),
+    "app.sass": ("verify_sass",),
+    "app.scan": ("scan_tunings",),
+    "app.session": ("Session", "open_session"),
+    "app.undo": ("undo_applies",),
+    "errors": ("PolicygenError",),
+}
+_PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

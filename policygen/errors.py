@@ -37,6 +37,11 @@ class InputError(PolicygenError):
         rows = [self.message] if self.remedy is None else [self.message, f"  {self.remedy}"]
         return _indented("\n".join(rows))
 
+    @property
+    def in_line(self) -> str:
+        """As a reason: the remedy behind it, on the same line."""
+        return str(self).replace("\n  ", ". ")
+
 
 @dataclass(eq=False)
 class SourceError(PolicygenError):

@@ -9,6 +9,7 @@ from policygen import cache
 
 _KIND = "stores"
 _PATIENCE = 2.0
+"""Seconds that somebody who only looks waits for a writer."""
 
 
 def remember(path: Path, token: str) -> None:
@@ -24,11 +25,16 @@ def is_own(path: Path) -> bool:
     return bool(token) and cache.kept(_KIND, _key(path, token)) is not None
 
 
+def opened(path: Path, mode: str) -> closing[sqlite3.Connection]:
+    """A store that is there, to look into; none is made."""
+    address = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    return closing(sqlite3.connect(address, _PATIENCE, uri=True))
+
+
 def _token(path: Path, mode: str) -> str:
     """What no other store has; none for what is no store, or one of before there were any."""
-    address = f"file:{quote(str(path.absolute()))}?mode={mode}"
     try:
-        with closing(sqlite3.connect(address, _PATIENCE, uri=True)) as connection:
+        with opened(path, mode) as connection:
             return str(connection.execute("SELECT token FROM made").fetchone()[0])
     except (sqlite3.Error, TypeError, ValueError):
         return ""

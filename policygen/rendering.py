@@ -34,18 +34,11 @@ def _environment(
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=trim,
-        # C++ and Markdown are what they are.
+        # C++ is what it is.
         autoescape=select_autoescape(("html.j2",), default=False),
         finalize=_visible if page else None,
     )
-    filters = {
-        "comment": untrusted.comment,
-        "md": untrusted.markdown,
-        "code": untrusted.code,
-        "fenced": untrusted.fenced,
-        "html": untrusted.html,
-    }
-    environment.filters.update(filters)
+    environment.filters["comment"] = untrusted.comment
     return environment
 
 

@@ -105,6 +105,25 @@ def html(text: str) -> str:
     return _LINK.sub(rf"\g<0>{_APART}", escape(visible(text), quote=False))
 
 
+def annotation(
+    kind: str, title: str, message: str, path: str | None = None, line: int | None = None
+) -> str:
+    """Text as a workflow's annotation, as GitHub reads it; nothing of it begins another command."""
+    place = [f"file={_property(path)}", f"line={line}"] if path else []
+    properties = ",".join([*place, f"title={_property(f'policygen {title}')}"])
+    return f"::{kind} {properties}::{_message(message)}"
+
+
+def _message(text: str) -> str:
+    """Percent and line ends mean something to GitHub."""
+    return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
+
+
+def _property(text: str) -> str:
+    """So do, in a property, colons and commas."""
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
+
+
 def json_text(text: str) -> str:
     """A JSON document whose strings have escapes for what `visible` shows."""
     if text.isascii() and "\x7f" not in text:

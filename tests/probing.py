@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from policygen import tree
-from policygen.cli.asking import Tree, read_tree
+from policygen.app.reading import ReadTree, read_tree
 from policygen.model.bindings import BenchmarkBinding
 from policygen.paths import cache_folder
 from policygen.proof import reach
 from policygen.proof.probe import Asked
-from policygen.proof.reach import Reached
+from policygen.proof.reach import Reachability
 from policygen.proof.toolchain import find_toolchain
 from tests import trees
 
@@ -67,7 +67,7 @@ def _share(source: str, target: str) -> None:
         shutil.copyfile(source, target)
 
 
-def read(path: Path, *headers: str) -> Tree:
+def read(path: Path, *headers: str) -> ReadTree:
     """A tree with the headers that are named, or all."""
     return read_tree(tree.open_tree(path), headers)
 
@@ -87,7 +87,7 @@ def benchmarks(tried: Asked, *, offsets: bool) -> Asked:
 
 def reached(
     path: Path, *headers: str, offsets: bool = False, archs: tuple[str, ...] = ()
-) -> Reached:
+) -> Reachability:
     """What the benchmarks of a tree select, as `audit reach` finds it out."""
     found, toolchain = read(path, *headers), find_toolchain()
     tried = reach.tried_sites(found.cub, found.headers)

@@ -3,6 +3,7 @@
 A row `...` stands for any number of rows.
 """
 
+import ast
 import re
 import shlex
 import shutil
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.databases.demo import demo_database
+import policygen
 from policygen.cli.main import main
+from policygen.demo.database import demo_database
 from policygen.tree import open_tree, tuning_headers
 from tests.cli.test_db import nvbench
 from tests.probing import changed_tree
@@ -28,6 +30,7 @@ OTHERS = {
 DEMO = "make demo"
 # Its commands are steps, which test_guide.py runs one after the other.
 GUIDE = ROOT / "docs/guide.md"
+API = ROOT / "docs/api.md"
 
 
 def blocks():
@@ -94,6 +97,38 @@ def test_a_documented_command_prints_what_is_shown(command, output, folder, caps
     program, *arguments = shlex.split(command)
     assert program == "policygen", f"unknown program in the documentation: {command}"
     compare(arguments, output, folder, capsys)
+
+
+@pytest.mark.trees
+@pytest.mark.nvcc
+def test_the_library_prints_what_is_shown(folder, capsys):
+    """The page is one program: each block of it goes on where the one before ended."""
+    page, known = API.read_text("utf-8"), {}
+    found = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", page, re.M | re.S)
+    assert len(found) == page.count("```python") == 5
+    for code, output in found:
+        exec(code, known)
+        assert capsys.readouterr().out == output
+
+
+def test_what_the_library_exports_is_on_its_page():
+    page = API.read_text("utf-8")
+    assert [name for name in policygen._PLACES if f"`{name}" not in page] == []
+
+
+def test_types_and_names_of_the_library_are_the_same():
+    checked = {
+        (node.module.removeprefix("policygen."), alias.name)
+        for block in ast.parse(Path(policygen.__file__).read_text("utf-8")).body
+        if isinstance(block, ast.If)
+        for node in block.body
+        for alias in node.names
+    }
+    assert checked == {(module, name) for name, module in policygen._PLACES.items()}
+    assert all(getattr(policygen, name).__name__ == name for name in policygen._PLACES)
+    assert set(policygen._PLACES) < set(dir(policygen))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        policygen.nothing  # noqa: B018
 
 
 @pytest.mark.trees

@@ -7,10 +7,12 @@ import pytest
 
 from policygen.cli.main import main
 from tests.test_docs import GUIDE, ROOT, as_pattern, folder  # noqa: F401  a fixture
+from tests.tiers import slow
 
 STEP = re.compile(r"^```console\n\$ policygen (.*)\n((?:.*\n)*?)```", re.M)
 
 
+@slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_each_step_prints_what_is_shown(folder, capsys):  # noqa: F811

@@ -3,9 +3,9 @@ import json
 import jsonschema
 import pytest
 
-from fixtures.databases.demo import demo_database
 from policygen import json_schemas, resources
 from policygen.cli.main import main
+from policygen.demo.database import demo_database
 from policygen.model.bench import BenchmarkList
 from policygen.model.headers import Headers
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport

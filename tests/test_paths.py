@@ -75,7 +75,7 @@ def test_a_bug_is_told_where_there_is_no_cache(monkeypatch, capsys):
     def broken(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("policygen.tree.overview.overview", broken)
+    monkeypatch.setattr("policygen.app.trees.overview", broken)
     monkeypatch.setenv("POLICYGEN_CUB_HEADERS", "/nowhere")
     monkeypatch.setenv("POLICYGEN_CACHE", "~nobody2/x")
     assert main(["headers", "list", "--cub", str(MINI)]) == 70

@@ -233,5 +233,5 @@ def test_programs_are_started_in_one_place():
     # Who reads headers is a copy of this process, or this Python with a module of ours.
     assert found == {
         "process.py": ["import subprocess"],
-        "source/workers.py": ["os.fork", "os.posix_spawn"],
+        "dialects/workers.py": ["os.fork", "os.posix_spawn"],
     }

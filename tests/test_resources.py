@@ -35,7 +35,8 @@ def test_a_wheel_has_them_inside_and_works_without_the_checkout(tmp_path):
     assert "policygen/templates/scan/prelude.h" in names
     assert "policygen/cub_headers/manifest.toml" in names
     assert "policygen/schemas/json/scan-1.schema.json" in names
-    assert "policygen/fixtures/databases/demo.py" in names
+    assert "policygen/demo/database.py" in names
+    assert not [n for n in names if "fixtures" in n]
     assert not [n for n in names if n.startswith("policygen/cub_headers/") and "/cuda/" in n]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     command = [sys.executable, "-m", "policygen", "scan", "--cub", str(ROOT / "cub_headers/mini")]
@@ -46,10 +47,7 @@ def test_a_wheel_has_them_inside_and_works_without_the_checkout(tmp_path):
     assert done.stdout.endswith(
         "13 specializations in 7 families of 2 headers; 6 disabled; 2 policy chains\n"
     )
-    # There is a package on PyPI that is called fixtures, too.
-    (tmp_path / "site/fixtures").mkdir()
-    (tmp_path / "site/fixtures/__init__.py").touch()
-    code = "import pathlib; from policygen.cli.demo import write_database as write"
+    code = "import pathlib; from policygen.app.demo import write_database as write"
     command = [sys.executable, "-c", f"{code}; write(pathlib.Path('run.db'))"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / "run.db").read_bytes().startswith(b"SQLite format 3")

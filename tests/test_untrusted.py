@@ -216,7 +216,7 @@ def test_whatever_is_written_into_a_comment_elsewhere_is_the_label_of_a_content(
     }
     assert said == {
         ("entry_text.py", "content.label"),
-        ("entry_edits.py", "label"),
+        ("provenance.py", "label"),
         ("additions.py", "new.label"),
         ("header.py", "label"),  # its width alone; the template writes it
         ("scan.py", "remark"),  # on a terminal

@@ -25,13 +25,25 @@ class ArchFacts(Record):
 class Archs(Record):
     """The file."""
 
+    ladder: tuple[Arch, ...]
+    """Where policies may change, ascending."""
     archs: tuple[ArchFacts, ...] = Field(alias="arch")
+
+
+@cache
+def _known() -> Archs:
+    return load_toml(folder("schemas") / "archs.toml", Archs)
+
+
+def ladder() -> tuple[str, ...]:
+    """The architectures at which CUB's policies may change, from the oldest to the newest."""
+    return _known().ladder
 
 
 @cache
 def archs() -> dict[str, ArchFacts]:
     """What is known, by name."""
-    return {arch.name: arch for arch in load_toml(folder("schemas") / "archs.toml", Archs).archs}
+    return {arch.name: arch for arch in _known().archs}
 
 
 @cache

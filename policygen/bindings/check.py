@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policygen.bindings.load import Bound, axis_values, is_tested, types
+from policygen.bindings.words import words
 from policygen.model.bench import Axis, Benchmark, ParameterRange, SubBenchmark
 from policygen.model.bench_check import BenchCheck, BenchDifference, Kind, NotCompared
 from policygen.model.bindings import BenchmarkBinding, numbers
 
-OURS = "cub.bench."
-"""How the names of CUB's benchmarks begin; others have no bindings."""
 ALL = "parameters"
 AXES = "axes"
 MARK = "{ct}"
@@ -33,7 +32,7 @@ def check(
 ) -> BenchCheck:
     """All differences; `version` is the one whose bindings `bound` is."""
     of = {one.name: one for algorithm in bound for one in algorithm.benchmarks}
-    ours = [one for one in benchmarks if one.name.startswith(OURS)]
+    ours = [one for one in benchmarks if one.name.startswith(words().benchmarks.prefix)]
     compared = [one for one in ours if one.parameters or one.name in of]
     compared.sort(key=lambda one: (one.name, one.source))
     differences = [compare(one, of.get(one.name), version) for one in compared]

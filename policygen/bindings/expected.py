@@ -3,8 +3,9 @@
 import re
 from collections.abc import Mapping
 
-from policygen.bindings.variant import Sizes, scale, threads_that_fit, unscaled
-from policygen.model.bindings import FamilyBinding, MemberRule, Site
+from policygen.bindings.variant import Sizes, fitting_threads, scale, unscaled
+from policygen.bindings.words import words
+from policygen.model.bindings import FamilyBinding, MemberRule, Site, Unit
 from policygen.model.tuning import Value, spell
 
 _NUMBER = re.compile(r"-?\d+")
@@ -16,7 +17,7 @@ def value_name(site: Site, member: str, rule: MemberRule) -> str | None:
         return rule.shown
     if member in site.values or member in site.types or (rule.delay and site.delay):
         return member
-    return site.marked if rule.parameter == "ipt" else None
+    return site.marked if _unit(member, rule) else None
 
 
 def expected_values(
@@ -28,12 +29,8 @@ def expected_values(
         rule = family.members[member]
         name = value_name(site, member, rule)
         if name is not None:
-            found[name] = _value(rule, text, sizes)
-    threads, items = family.members.get("threads"), found.get(site.marked)
-    unit = threads.unit if threads else None
-    if unit and isinstance(items, int) and isinstance(found["threads"], int):
-        found["threads"] = threads_that_fit(found["threads"], items, sizes[unit.of])
-    return found
+            found[name] = _value(text, _unit(member, rule), sizes)
+    return found | _fitting(site, family, found, sizes)
 
 
 def kept_members(
@@ -45,19 +42,34 @@ def kept_members(
         name = value_name(site, member, rule)
         if name is None or name not in values:
             return None
-        value = values[name]
-        if rule.unit and member != "threads" and isinstance(value, int):
-            value = unscaled(rule.unit.scaling, value, sizes[rule.unit.of])
+        value, unit = values[name], _unit(member, rule)
+        if unit and isinstance(value, int):
+            value = unscaled(unit.scaling, value, sizes[unit.of])
         found[member] = spell(value)
     return found
 
 
-def _value(rule: MemberRule, text: str, sizes: Sizes) -> Value:
+def _unit(member: str, rule: MemberRule) -> Unit | None:
+    """What items are counted in; the unit of threads is that of their items."""
+    return None if words().members.counts_threads(member) else rule.unit
+
+
+def _fitting(
+    site: Site, family: FamilyBinding, values: Mapping[str, Value], sizes: Sizes
+) -> dict[str, Value]:
+    """The threads that are left of those that are written."""
+    items = values.get(site.marked)
+    return {
+        name: fitting_threads(rule.unit, threads, items, sizes)
+        for member, rule in family.members.items()
+        if words().members.counts_threads(member) and (name := value_name(site, member, rule))
+        if isinstance(threads := values.get(name), int) and isinstance(items, int)
+    }
+
+
+def _value(text: str, unit: Unit | None, sizes: Sizes) -> Value:
     if text in {"true", "false"}:
         return text == "true"
     if not _NUMBER.fullmatch(text):
         return text
-    number = int(text)
-    if rule.unit and rule.parameter != "tpb":
-        return scale(rule.unit.scaling, number, sizes[rule.unit.of])
-    return number
+    return scale(unit.scaling, int(text), sizes[unit.of]) if unit else int(text)

@@ -19,6 +19,7 @@ from policygen.model.bindings import (
     Binding,
     Call,
     FamilyBinding,
+    Scaling,
     SelectorBinding,
     Site,
     Types,
@@ -79,6 +80,16 @@ def types() -> Types:
 
 
 @cache
+def scaling(name: str) -> Scaling:
+    """How counts of a unit become items."""
+    for candidate in types().scalings:
+        if candidate.name == name:
+            return candidate
+    known = ", ".join(one.name for one in types().scalings)
+    raise InputError(f"no scaling is called {name!r}", f"There are: {known}")
+
+
+@cache
 def bindings() -> tuple[Binding, ...]:
     """Every algorithm that is bound, by name; those of one's own come last."""
     paths = [path for path in sorted(_folder().glob("*.toml")) if path.name != "types.toml"]
@@ -86,12 +97,26 @@ def bindings() -> tuple[Binding, ...]:
     made = []
     for path in (*paths, *_own()):
         binding = _load(path, Binding)
+        _check_units(path, binding)
         for name in (binding.algorithm, *(one.name for one in binding.benchmarks)):
             # Versions of a benchmark stand in one file.
             if (other := found.setdefault(name, path)) != path:
                 raise InputError(f"{path}: {name} is bound already", f"by {other}; rename it")
         made.append(binding)
     return tuple(made)
+
+
+def _check_units(path: Path, binding: Binding) -> None:
+    """Raises at a unit of a scaling that CUB does not have."""
+    members = [one.members for one in binding.families]
+    members += [one.members for one in binding.selectors]
+    units = [rule.unit for rules in members for rule in rules.values() if rule.unit]
+    units += [unit for one in binding.benchmarks for unit in one.units.values()]
+    for name in sorted({unit.scaling for unit in units}):
+        try:
+            scaling(name)
+        except InputError as error:
+            raise InputError(f"{path}: {error.message}", error.remedy) from error
 
 
 def _own() -> list[Path]:

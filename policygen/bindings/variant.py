@@ -2,12 +2,13 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from policygen.bindings.load import types
+from policygen.bindings.load import scaling, types
+from policygen.bindings.words import words
 from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
-from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
+from policygen.model.bindings import NOMINAL, BenchmarkBinding, FamilyBinding, MemberRule, Unit
 from policygen.model.labels import parse_label, shortened
 
 SHARED_MEMORY = 48 * 1024
@@ -51,12 +52,16 @@ def member_values(
     return {
         name: value if rule.bias else within_limits(name, value)
         for name, rule in family.members.items()
-        if (value := _value(rule, benchmark, variant, sizes))
+        if (value := _value(name, rule, benchmark, variant, sizes))
     }
 
 
 def _value(
-    rule: MemberRule, benchmark: BenchmarkBinding, variant: Mapping[str, int], sizes: Sizes
+    member: str,
+    rule: MemberRule,
+    benchmark: BenchmarkBinding,
+    variant: Mapping[str, int],
+    sizes: Sizes,
 ) -> str:
     if rule.constant is not None:
         return rule.constant
@@ -68,6 +73,8 @@ def _value(
         return _choice(rule, value)
     if rule.power_of_two:
         count = _power_of_two(rule, value)
+    elif words().members.counts_threads(member):
+        count = value  # scaling keeps threads as they are, or fewer where they would not fit
     else:
         count = _rescaled(rule, value, benchmark.units.get(rule.parameter), sizes)
     times = _given(variant, rule.times) if isinstance(rule.times, str) else rule.times or 1
@@ -115,8 +122,8 @@ def _delay(number: int, ns: int, l2w: int) -> str:
 def _rescaled(rule: MemberRule, value: int, measured: Unit | None, sizes: Sizes) -> int:
     """A count in the unit of the header that gives what the benchmark measured."""
     written = rule.unit
-    if _same(written, measured, sizes) or rule.parameter == "tpb":
-        return value  # scaling keeps threads as they are, or fewer where they would not fit
+    if _same(written, measured, sizes):
+        return value
     if measured is not None and value < 1:  # scaling would make one of it
         raise InputError(f"{rule.parameter} = {value} has no meaning", "It counts items.")
     plain = value if measured is None else scale(measured.scaling, value, _size(measured, sizes))
@@ -137,17 +144,17 @@ def _size(unit: Unit, sizes: Sizes) -> int:
     return sizes[unit.of]
 
 
-def scale(scaling: str, count: int, size: int) -> int:
+def scale(name: str, count: int, size: int) -> int:
     """The items per thread that a count in a unit stands for, for elements of a size."""
-    return _SCALINGS[scaling](count, size)
+    return scaling(name).items(count, size)
 
 
-def unscaled(scaling: str, items: int, size: int) -> int:
+def unscaled(name: str, items: int, size: int) -> int:
     """The least count in a unit that stands for so many items per thread."""
-    counts = range(1, items * max(size, 4) + 1)
+    counts = range(1, items * max(size, NOMINAL) + 1)
     # More of a count never are fewer items.
-    least = bisect_left(counts, items, key=lambda count: scale(scaling, count, size))
-    if least < len(counts) and scale(scaling, counts[least], size) == items:
+    least = bisect_left(counts, items, key=lambda count: scale(name, count, size))
+    if least < len(counts) and scale(name, counts[least], size) == items:
         return counts[least]
     raise InputError(
         f"no count of nominal items gives {items} items of {size} bytes",
@@ -155,14 +162,14 @@ def unscaled(scaling: str, items: int, size: int) -> int:
     )
 
 
+def fitting_threads(unit: Unit | None, threads: int, items: int, sizes: Sizes) -> int:
+    """The threads of a block whose items have been scaled."""
+    if unit is None or not scaling(unit.scaling).bounded:
+        return threads
+    return threads_that_fit(threads, items, sizes[unit.of])
+
+
 def threads_that_fit(threads: int, items: int, size: int) -> int:
     """The threads that CUB's scaling leaves of a block, in whole warps."""
     warps = -(-(SHARED_MEMORY // (size * items)) // WARP)
     return min(threads, warps * WARP)
-
-
-_SCALINGS: Mapping[str, Callable[[int, int], int]] = {
-    "nominal_4b": lambda count, size: min(count, max(1, count * 4 // size)),
-    "mem_bound": lambda count, size: max(1, min(count * 4 // size, count * 2)),
-    "reg_bound": lambda count, size: max(1, count * 4 // max(4, size)),
-}

@@ -1,21 +1,21 @@
 """`policygen apply`: writes tunings into the headers, and proves what they do."""
 
-import sys
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from policygen.cli.options import STORE, output_options, store_option
-from policygen.cli.plan_options import GIVEN, planning_options
-from policygen.cli.planning import Work
+from policygen.app.apply import AppliedChange, apply_plan, finish_applies
+from policygen.app.plan import read_plan
+from policygen.app.stores import store_option_of
+from policygen.cli.options import output_options, store_option
+from policygen.cli.output import Output, write_file
+from policygen.cli.plan_options import GIVEN, make_plan, planning_options
+from policygen.cli.progress import warn
+from policygen.cli.start import start
 from policygen.errors import InputError
-
-if TYPE_CHECKING:
-    from policygen.model.effect import Effect
-    from policygen.model.plan import Plan
+from policygen.report.diff import print_diff
+from policygen.report.views.plan import print_apply, print_effect, print_plan
 
 
 @click.command()
@@ -37,10 +37,8 @@ def apply(
     patch: str | None,
     no_prove: bool,
     finish: bool,
-    store: str,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
+    store: Path,
+    output: Output,
     **given: Any,
 ) -> int:
     """Writes tunings from databases, or from a plan, into the headers of a tree.
@@ -48,50 +46,30 @@ def apply(
     The compiler shows first that each workload gets what is written for it, and that nothing else
     changes on any architecture; else nothing is written. `policygen undo` takes it back.
     """
-    from policygen.cli.legacy import proven
-
     if finish:
-        from policygen.cli.finishing import finish as complete
-
         _check_alone("--finish", "plan_file", "as_diff", "check", "patch", "no_prove")
-        return complete(given["cub"], store, as_json=as_json, quiet=quiet)
-    if as_json and as_diff:
+        return _finish(given["cub"], store, output)
+    if output.as_json and as_diff:
         raise click.UsageError("give --diff or --json, not both")
-    work = _work(plan_file, {**given, "store": store}, prove=not no_prove, quiet=quiet)
-    changed = _changed(work)
-    effect = None if no_prove or not changed else proven(work, changed, quiet=quiet)
-    dry = as_diff or check or patch is not None
-    diff = _diff(work, changed)
-    if patch is not None:
-        from policygen.cli.planning import write_file
-
-        write_file(Path(patch), diff.encode("utf-8", "surrogateescape"))
-    if changed and not dry:
-        _write(work, changed, Path(store), proved=effect is not None)
-    _report(
-        work.plan, effect, diff, as_json=as_json, as_diff=as_diff, head=not quiet, verbose=verbose
-    )
-    if not (as_json or as_diff or quiet):
-        written = None if dry or not changed else store
-        _ending(changed, written=written, patch=patch, proved=not no_prove)
-    return int(check and bool(changed))
-
-
-def _work(plan_file: str | None, given: Mapping[str, Any], *, prove: bool, quiet: bool) -> Work:
-    from policygen.cli.opening import open_cub
-    from policygen.cli.planning import make_plan, work_again
-
+    session = start(given["cub"], store, whole=True, quiet=output.quiet)
     if plan_file is None:
-        return make_plan(given, prove=prove, quiet=quiet)
-    _check_alone("--plan")
-    plan = _read_plan(Path(plan_file))
-    cub = open_cub(given["cub"], given["store"], whole=True)
-    if cub.version != plan.cub.version:
-        raise InputError(
-            f"the plan is for CUB {plan.cub.version}, and the tree is CUB {cub.version}",
-            "Make the plan again, or name its tree with --cub.",
-        )
-    return work_again(plan, cub, quiet=quiet)
+        planned = make_plan(session, given, prove=not no_prove)
+    else:
+        _check_alone("--plan")
+        planned = read_plan(session, Path(plan_file))
+    dry = as_diff or check or patch is not None
+    done = apply_plan(session, planned, prove=not no_prove, write=not dry)
+    if patch is not None:
+        write_file(Path(patch), done.diff.encode("utf-8", "surrogateescape"))
+    if output.as_json:
+        click.echo(done.plan.to_json())
+    elif as_diff:
+        print_diff(done.diff)
+    else:
+        _print(done, head=not output.quiet, verbose=output.verbose)
+        if not output.quiet:
+            _print_ending(done, store, patch, dry=dry, proved=not no_prove)
+    return int(check and bool(done.changed))
 
 
 def _check_alone(option: str, *more: str) -> None:
@@ -106,123 +84,43 @@ def _check_alone(option: str, *more: str) -> None:
         )
 
 
-def _read_plan(path: Path) -> "Plan":
-    from policygen.cli.saved import read_document
-    from policygen.model.plan import Plan
-
-    remedy = "Make it with: policygen plan --db DB --arch ARCH -o FILE"
-    return read_document(path, Plan, "plan of this policygen", remedy)
-
-
-def _changed(work: Work) -> dict[str, bytes]:
-    from policygen.planning.files import changed_headers
-
-    return changed_headers(work.plan, work.data)
-
-
-def _diff(work: Work, changed: Mapping[str, bytes]) -> str:
-    from policygen.report.diff import unified
-    from policygen.tree.revision import paths_in_repository
-
-    names = sorted(changed)
-    shown = paths_in_repository([work.tree.paths[n] for n in names], Path(work.plan.cub.root))
-    return "".join(
-        unified(path, work.data[name], changed[name])
-        for name, path in zip(names, shown, strict=True)
-    )
+def _finish(cub: str | None, store: Path, output: Output) -> int:
+    finished = finish_applies(store, cub, note=warn)
+    if output.as_json:
+        for _, document in finished:
+            click.echo(document.plan.to_json() if document else "{}")
+    elif not output.quiet:
+        for record, _ in finished:
+            click.echo(f"finished apply {record.id}: {record.title}")
+            for file in record.files:
+                click.echo(f"  written {record.root / file}")
+        click.echo(f"to prove it: policygen verify-effect{store_option_of(store)}")
+    return 0
 
 
-def _write(work: Work, changed: Mapping[str, bytes], store: Path, *, proved: bool) -> None:
-    from policygen.cli.outcomes import keep_choices, tell_outcome
-    from policygen.edit.apply import apply as write
-    from policygen.edit.change import Change
-    from policygen.edit.worktree import uncommitted
-    from policygen.model.plan import Applied
-    from policygen.report.console import nearby
-
-    paths = [work.tree.paths[name] for name in changed]
-    for path in uncommitted(paths):
-        sys.stderr.write(
-            f"policygen: warning: {nearby(path)} has changes that are not committed; they stay\n"
-        )
-    plan = work.plan
-    title = f"{plan.options.arch}: {', '.join(sorted(changed))}"
-    changes = [
-        Change(work.tree.paths[name], work.data[name], after) for name, after in changed.items()
-    ]
-    root, now = Path(plan.cub.root), datetime.now(UTC)
-    choices = keep_choices(plan, store, now)
-    document = Applied(plan=plan, choices=choices).model_dump_json()
-    write(changes, store, root, title, document, now)
-    _read_back(work, changed, store, root)
-    tell_outcome(store, choices, ("applied", "verified") if proved else ("applied",), now)
-
-
-def _read_back(work: Work, changed: Mapping[str, bytes], store: Path, root: Path) -> None:
-    """What stands in the files now, as `scan` reads it; else everything is put back."""
-    from policygen.edit.undo import undo
-    from policygen.source.files import read_bytes
-
-    try:
-        found = {
-            name: _same(work.tree.paths[name], read_bytes(work.tree.paths[name]), after)
-            for name, after in changed.items()
-        }
-        work.compiler.mark(found)
-    except BaseException:
-        undo(store, root, 1, datetime.now(UTC))
-        raise
-
-
-def _same(path: Path, found: bytes, after: bytes) -> bytes:
-    if found != after:
-        raise InputError(f"{path} does not hold what was written", "Something else writes to it.")
-    return found
-
-
-def _report(
-    plan: "Plan",
-    effect: "Effect | None",
-    diff: str,
-    *,
-    as_json: bool,
-    as_diff: bool,
-    head: bool,
-    verbose: bool,
-) -> None:
-    from policygen.report.apply import print_apply
-    from policygen.report.diff import print_diff
-    from policygen.report.plan import print_effect, print_plan
-
-    if as_json:
-        sys.stdout.write(plan.to_json() + "\n")
-        return
-    if as_diff:
-        print_diff(diff)
-        return
+def _print(done: AppliedChange, *, head: bool, verbose: bool) -> None:
     if verbose:
-        print_plan(plan, head=head, verbose=True)
+        print_plan(done.plan, head=head, verbose=True)
     else:
-        print_apply(plan, head=head)
-    if diff:
-        print_diff(diff)
-    if effect is not None:
-        print_effect(effect, head=head, verbose=verbose)
+        print_apply(done.plan, head=head)
+    if done.diff:
+        print_diff(done.diff)
+    if done.effect is not None:
+        print_effect(done.effect, head=head, verbose=verbose)
 
 
-def _ending(
-    changed: Mapping[str, bytes], *, written: str | None, patch: str | None, proved: bool
+def _print_ending(
+    done: AppliedChange, store: Path, patch: str | None, *, dry: bool, proved: bool
 ) -> None:
-    if not changed:
+    if not done.changed:
         click.echo("nothing to write")
         return
-    names = ", ".join(sorted(changed))
+    names = ", ".join(sorted(done.changed))
     if not proved:
         click.echo("not proved: --no-prove was given")
     if patch is not None:
         click.echo(f"written to {patch}; the tree is as it was")
-    elif written is None:
+    elif dry:
         click.echo(f"would change: {names}")
     else:
-        store = "" if written == STORE else f" --store {written}"
-        click.echo(f"written: {names}; to take it back: policygen undo{store}")
+        click.echo(f"written: {names}; to take it back: policygen undo{store_option_of(store)}")

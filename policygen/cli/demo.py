@@ -1,17 +1,15 @@
 """`policygen demo`: the whole loop on an embedded example, each step a command to repeat."""
 
-import importlib
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from policygen.app.demo import demo_steps
 from policygen.cli.options import cub_option
 
 FOLDER = "policygen-demo"
-ARCH = "sm90"
 
 
 @click.command()
@@ -25,64 +23,10 @@ def demo(context: click.Context, cub: str | None, folder: str) -> int:
     and takes it back: the tree is as it was.
     """
     commands = context.find_root().command
-    for step, (title, arguments) in enumerate(_steps(cub, Path(folder)), start=1):
+    for step, (title, arguments) in enumerate(demo_steps(cub, Path(folder)), start=1):
         line = shlex.join(arguments)
         click.echo(f"{'' if step == 1 else chr(10)}{step}. {title}\n$ policygen {line}")
         sys.stdout.flush()
         if status := commands.main(args=arguments, prog_name="policygen", standalone_mode=False):
             return int(status)
     return 0
-
-
-def _steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]:
-    from policygen import tree
-    from policygen.tree.manifest import shipped
-    from policygen.tree.store import current
-
-    tree_option = [] if cub is None else ["--cub", cub]
-    if cub is None:
-        version = current(tree.headers_folder(Path.cwd()))
-        if version is None:
-            version = shipped().default
-            yield "Obtain a CUB", ["headers", "fetch", version]
-        # A checkout around the current folder would be found first.
-        used = tree.find_any(None, Path.cwd())
-        if used is None or used.found != "cub_headers":
-            tree_option = ["--cub", version]
-    database = folder / "run.db"
-    write_database(database)
-    given = ["--db", str(database), "--arch", ARCH, *tree_option]
-    store = ["--store", str(folder / "policygen.db")]
-    plan = folder / "plan.json"
-    yield (
-        "What was measured, and which variants are worth it?",
-        ["db", "choose", "-q", str(database)],
-    )
-    yield "What would change, and why?", ["plan", *given, "-o", str(plan)]
-    yield (
-        "Write it: the compiler proves first what it does",
-        ["apply", "--plan", str(plan), *tree_option, *store],
-    )
-    yield "Prove it again, workload by workload", ["verify-effect", "-v", *tree_option, *store]
-    sass = ["verify-sass", "--arch", "sm100", "-a", "T=I8", "-a", "OffsetT=I32"]
-    yield "Is the machine code for a later GPU what it was?", [*sass, *tree_option, *store]
-    yield "Take it back, byte for byte", ["undo", *store]
-
-
-def write_database(path: Path) -> None:
-    """The demo database, made anew: it is a script, so that nobody takes it for measured."""
-    from policygen.errors import InputError
-    from policygen.resources import folder
-
-    root = str(folder("fixtures").parent)
-    sys.path.insert(0, root)
-    try:
-        module = importlib.import_module("fixtures.databases.demo")
-    finally:
-        sys.path.remove(root)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-    module.demo_database(path)

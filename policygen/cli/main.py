@@ -15,25 +15,7 @@ import click
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from policygen import __version__
-from policygen.cli import (
-    apply,
-    audit,
-    bench,
-    coverage,
-    db,
-    db_write,
-    demo,
-    effect,
-    emit,
-    headers,
-    plan,
-    reach,
-    resolve,
-    review,
-    sass,
-    scan,
-    undo,
-)
+from policygen.cli.groups import COMMANDS
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
 from policygen.report.sink import shown
@@ -41,37 +23,6 @@ from policygen.report.sink import shown
 BUG = 70
 """The exit status of a failure that policygen did not expect."""
 INTERRUPTED = 130
-
-
-@click.group(
-    name="policygen",
-    help="Turns GPU tuning results into CUB's tuning policies, and proves the change.",
-    # click would drop escape sequences without a word; here they are shown.
-    context_settings={"help_option_names": ["-h", "--help"], "color": True},
-)
-@click.version_option(__version__, prog_name="policygen")
-def commands() -> None:
-    """The group that all commands belong to."""
-
-
-commands.add_command(headers.headers)
-commands.add_command(scan.scan)
-commands.add_command(audit.audit)
-audit.audit.add_command(reach.reach)
-audit.audit.add_command(coverage.coverage)
-commands.add_command(bench.bench)
-commands.add_command(resolve.resolve)
-commands.add_command(db.db)
-commands.add_command(plan.plan)
-commands.add_command(apply.apply)
-commands.add_command(undo.undo)
-commands.add_command(emit.emit)
-commands.add_command(effect.verify_effect)
-commands.add_command(sass.verify_sass)
-commands.add_command(review.review)
-commands.add_command(demo.demo)
-for command in (db_write.merge, db_write.export, db_write.plot):
-    db.db.add_command(command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     try:
         _check_folder()
-        outcome = commands.main(args=argv, prog_name="policygen", standalone_mode=False)
+        outcome = COMMANDS.main(args=argv, prog_name="policygen", standalone_mode=False)
         sys.stdout.flush()
     except PolicygenError as error:
         sys.stderr.write(f"policygen: error: {error}\n")

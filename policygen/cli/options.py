@@ -1,15 +1,18 @@
 """The options that all commands share, with CCCL's meaning where CCCL has them."""
 
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from policygen import settings_file
-from policygen.errors import InputError
+from policygen.app.filters import Filter
+from policygen.app.stores import STORE, own_store
+from policygen.cli.output import Output
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -60,7 +63,12 @@ def filter_options(command: Command) -> Command:
     )(command)
 
 
-STORE = "policygen.db"
+def asked_options(command: Command, arch: str = "For this arch. Repeatable.") -> Command:
+    """HEADER…, `-R`, `-a` and `--arch`, as one `asked`."""
+    command = as_one(command, "asked", Filter, "headers", "regex", "axes", "archs")
+    command = click.option("--arch", "archs", multiple=True, metavar="ARCH", help=arch)(command)
+    headers = click.argument("headers", nargs=-1, metavar="[HEADER]...")
+    return headers(cub_option(filter_options(command)))
 
 
 def store_option(command: Command) -> Command:
@@ -75,64 +83,37 @@ def store_option(command: Command) -> Command:
     )(command)
 
 
-def is_believed(store: str) -> bool:
-    """Whether a store counts: it is named, or was made by this user in the current folder."""
-    from click.core import ParameterSource
-
-    from policygen.own_stores import is_own
-
-    context = click.get_current_context(silent=True)
-    named = context and context.get_parameter_source("store") is ParameterSource.COMMANDLINE
-    return bool(named) or store != STORE or is_own(Path(store))
-
-
-def _believed(_context: click.Context, _option: click.Parameter, store: str) -> str:
-    if Path(store).exists() and not is_believed(store):
-        raise InputError(
-            f"{Path(store).resolve()} is not known to be your store; it could be a stranger's",
-            f"Where it is yours, name it: --store {store}",
-        )
-    return store
+def _believed(context: click.Context, _option: click.Parameter, store: str) -> Path:
+    """A store counts where it is named, or was made by this user in the current folder."""
+    source = context.get_parameter_source("store")
+    return own_store(store if source is ParameterSource.COMMANDLINE else None)
 
 
 def output_options(command: Command) -> Command:
-    """`--json`, `-q` and `-v`."""
-    for decorate in (
+    """`--json`, `-q` and `-v`, as one `output`."""
+    return decorated(
+        as_one(command, "output", Output, "as_json", "quiet", "verbose"),
         click.option("-v", "--verbose", is_flag=True, help="Say more."),
         click.option("-q", "--quiet", is_flag=True, help="Results and errors only."),
         click.option(
             "--json", "as_json", is_flag=True, help="One JSON document on standard output."
         ),
-    ):
+    )
+
+
+def decorated(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """A command with options, the last one first."""
+    for decorate in options:
         command = decorate(command)
     return command
 
 
-def parse_regex(text: str) -> re.Pattern[str]:
-    """CCCL's `-R`: the pattern must match at the beginning of the name, not all of it."""
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise InputError(f"-R {text!r} is no regular expression: {error}") from error
+def as_one(command: Command, name: str, make: Callable[..., object], *names: str) -> Command:
+    """The command, which gets some options as one value."""
 
+    @wraps(command)
+    def run(**given: Any) -> Any:
+        made = make(**{one: given.pop(one) for one in names})
+        return command(**{name: made}, **given)
 
-def parse_archs(texts: Sequence[str]) -> frozenset[str]:
-    """Architectures as they are typed: `sm_90`, `90` and `9.0` are `sm90`."""
-    from policygen.model.arch import parse_arch
-
-    try:
-        return frozenset(parse_arch(text) for text in texts)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-
-
-def parse_axes(texts: Sequence[str]) -> Mapping[str, frozenset[str]]:
-    """CCCL's `-a`: `Axis=value` or `Axis=[v1,v2]`; the last one of a name counts."""
-    chosen: dict[str, frozenset[str]] = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not (name and equals and value):
-            raise InputError(f"-a {text!r} is not of the form AXIS=VALUE")
-        values = value.removeprefix("[").removesuffix("]").split(",")
-        chosen[name] = frozenset(v.strip() for v in values)
-    return chosen
+    return cast("Command", run)

@@ -1,48 +1,41 @@
 """What changes a plan, as options of `plan`, `apply` and whatever else plans."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import click
 
-from policygen.cli.db import chosen_rules, confirm_option, sources
-from policygen.cli.options import cub_option, filter_options, parse_archs
-from policygen.errors import InputError
+from policygen.app.filters import parse_target
+from policygen.app.inputs import ResultFiles
+from policygen.app.plan import Options, plan_tunings
+from policygen.app.planned import Planned
+from policygen.app.rules import Rules, choose_rules
+from policygen.app.session import Session
+from policygen.cli.options import Command, cub_option, decorated, filter_options
+from policygen.cli.result_options import (
+    confirm_option,
+    given_results,
+    result_options,
+    rule_options,
+)
 
-if TYPE_CHECKING:
-    from policygen.model.plan import Options
-    from policygen.model.results import Rules
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 GIVEN = (
     "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
-    "force", "provenance", "legacy", "measured_on", "least_score", "worst", "confidence",
+    "force", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
     "without_samples", "confirm", "accept_unconfirmed",
 )  # fmt: skip
 
-
-_RULES: tuple[Callable[..., Any], ...] = (
-    click.option("--confidence", type=float, help="Of intervals.  [default: 0.95]"),
-    click.option("--worst", type=float, help="Least ratio of any runtime workload.  [0.95]"),
-    click.option("--least-score", type=float, help="Least score of a choice.  [1.015]"),
-    click.option(
-        "--without-samples",
-        is_flag=True,
-        help="Choose also where no samples tell how sure a score is.",
-    ),
-    click.option(
-        "--accept-unconfirmed",
-        is_flag=True,
-        help="Write also what only the search says that found it, and that may be luck.",
-    ),
-    confirm_option,
-)
 _MEASURED_ON: Callable[..., Any] = click.option(
     "--measured-on",
     metavar="TREE",
     help="The tree that was measured, to compare its base: a path, a fetched version or a"
     " git revision.  [default: the recorded version, when it is fetched]",
+)
+_ACCEPT: Callable[..., Any] = click.option(
+    "--accept-unconfirmed",
+    is_flag=True,
+    default=None,
+    help="Write also what only the search says that found it, and that may be luck.",
 )
 _FORCE: Callable[..., Any] = click.option(
     "--force", is_flag=True, help="Take results of GPUs of other architectures."
@@ -87,7 +80,7 @@ _WRITING: tuple[Callable[..., Any], ...] = (
 _INPUTS: tuple[Callable[..., Any], ...] = (
     filter_options,
     cub_option,
-    sources,
+    result_options,
     click.option("--arch", metavar="ARCH", help="The architecture that is tuned: sm90."),
     click.option(
         "--db",
@@ -101,53 +94,31 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
 
 def choice_options(command: Command) -> Command:
     """`--db`, `--arch`, and what a choice must fulfil."""
-    return _decorated(command, (*_RULES, _FORCE, *_INPUTS))
+    return decorated(command, rule_options, _ACCEPT, confirm_option, _FORCE, *_INPUTS)
 
 
 def planning_options(command: Command) -> Command:
     """`--db`, `--arch` and what changes the plan."""
-    return _decorated(command, (*_RULES, _MEASURED_ON, _FORCE, *_WRITING, *_INPUTS))
+    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _FORCE)
+    return decorated(command, *chosen, *_WRITING, *_INPUTS)
 
 
-def _decorated(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
-    for decorate in options:
-        command = decorate(command)
-    return command
-
-
-def defaults() -> Mapping[str, Any]:
-    """How a plan is made where nothing is asked for."""
-    command = click.command()(planning_options(lambda **_given: None))
-    return command.make_context("plan", []).params
-
-
-def options_of(given: Mapping[str, Any]) -> "Options":
-    """How the plan is made."""
-    from policygen.model.plan import Options
-
-    arch = parse_target(given["arch"])
+def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Planned:
+    """Plans what is given on the command line."""
     names = ("reach", "collisions", "narrow", "force", "provenance", "legacy")
-    today = datetime.now(UTC).date().isoformat() if given["provenance"] == "full" else None
     chosen = {name: given[name] for name in names}
-    return Options(arch=arch, rules=rules_of(given), date=today, **chosen)
+    options = Options(arch=parse_target(given["arch"]), rules=choice_rules(given), **chosen)
+    files, base = chosen_files(given), given["measured_on"]
+    return plan_tunings(session, files, options, measured_on=base, prove=prove)
 
 
-def parse_target(text: str | None) -> str:
-    """The architecture that is tuned."""
-    if text is None:
-        raise InputError("no architecture is given", "Name the one that was measured: --arch sm90")
-    (arch,) = parse_archs([text])
-    return arch
+def chosen_files(given: Mapping[str, Any]) -> ResultFiles:
+    """The databases, and what of them is asked for."""
+    names = ("files", "benches", "base", "confirm", "regex", "axes")
+    return given_results(**{name: given[name] for name in names})
 
 
-def rules_of(given: Mapping[str, Any]) -> "Rules":
+def choice_rules(given: Mapping[str, Any]) -> Rules:
     """What a choice must fulfil."""
-    return chosen_rules(
-        None,
-        least_score=given["least_score"],
-        worst_allowed=given["worst"],
-        confidence=given["confidence"],
-        without_samples=given["without_samples"] or None,
-        accept_unconfirmed=given["accept_unconfirmed"] or None,
-        prefer_simple=False,
-    )
+    accept = given["accept_unconfirmed"]
+    return choose_rules(prefer_simple=False, accept_unconfirmed=accept, **given["rules"])

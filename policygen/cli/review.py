@@ -1,11 +1,15 @@
 """`policygen review`: what a change of tuning headers means."""
 
-import sys
 from pathlib import Path
 
 import click
 
+from policygen.app.review import read_review, review_change, with_proofs
 from policygen.cli.options import cub_option, store_option
+from policygen.cli.output import write_out
+from policygen.cli.start import start
+from policygen.report.views.annotations import annotations
+from policygen.report.views.review import render
 
 
 @click.command()
@@ -48,7 +52,7 @@ from policygen.cli.options import cub_option, store_option
 def review(
     base: str | None,
     cub: str | None,
-    store: str,
+    store: Path,
     files: tuple[str, ...],
     effect: str | None,
     sass: str | None,
@@ -65,29 +69,13 @@ def review(
     what the databases say of them, and what the audits find. Exit status 1: something of this
     must not be merged.
     """
-    from policygen.cli.opening import open_cub
-    from policygen.cli.planning import write_file
-    from policygen.cli.reviewing import look, read
-    from policygen.model.effect import Effect
-    from policygen.model.review import Review
-    from policygen.model.sass import VerifySass
-    from policygen.report.annotations import annotations
-    from policygen.report.review import render
-
     if sass is not None and run_sass:
         raise click.UsageError("--sass and --run-sass exclude each other.")
     if source is not None:
-        document = read(Path(source), Review)
+        document = read_review(Path(source))
     else:
-        found = open_cub(cub, store, whole=True)
-        document = look(found, base, Path(store), files, run_sass=run_sass, quiet=quiet)
-    if effect is not None:
-        document = document.model_copy(update={"effect": read(Path(effect), Effect)})
-    if sass is not None:
-        document = document.model_copy(update={"sass": read(Path(sass), VerifySass)})
-    text = annotations(document) if annotate else render(document, form)
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        write_file(Path(out), text.encode())
+        session = start(cub, store, whole=True, quiet=quiet)
+        document = review_change(session, base, files=files, run_sass=run_sass)
+    document = with_proofs(document, effect, sass)
+    write_out(annotations(document) if annotate else render(document, form), out)
     return int(bool(document.failures))

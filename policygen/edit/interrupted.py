@@ -1,19 +1,16 @@
 """Whether somebody was killed while he wrote to a tree: looks, and changes nothing."""
 
 import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote
 
 from policygen.edit.journal import Journal, Write
 from policygen.edit.lock import is_locked
 from policygen.edit.target import content, real
 from policygen.errors import InputError
+from policygen.own_stores import opened
 from policygen.store_schema import told
-
-_PATIENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +60,7 @@ def _known(store: Path, root: Path) -> tuple[Interrupted, ...]:
 
 
 def _read(store: Path, root: Path, mode: str) -> tuple[Interrupted, ...]:
-    address = f"file:{quote(str(store.absolute()))}?mode={mode}"
-    with told(store), closing(sqlite3.connect(address, _PATIENCE, uri=True)) as connection:
+    with told(store), opened(store, mode) as connection:
         connection.isolation_level = None
         connection.row_factory = sqlite3.Row
         journal = Journal(store, connection)

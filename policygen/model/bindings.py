@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from policygen.model.base import Record
 from policygen.model.cub import Dialect
 
+NOMINAL = 4
+"""The bytes of the elements that scaled counts are for."""
 # "7:24:1", "-16:16:4"
 Range = Annotated[str, Field(pattern=r"^-?[0-9]{1,9}:-?[0-9]{1,9}:[1-9][0-9]{0,8}$")]
 
@@ -62,6 +64,20 @@ class DelayConstructor(Record):
         return f"{self.type}<{', '.join(given.get(arg, arg) for arg in self.args)}>"
 
 
+class Scaling(Record):
+    """How CUB makes a thread's items of a count for elements of 4 bytes."""
+
+    name: str
+    most: int
+    """How many times the count they are at most."""
+    bounded: bool
+    """Whether threads are fewer where their tile would not fit into shared memory."""
+
+    def items(self, count: int, size: int) -> int:
+        """The items of a thread for elements of a size; there is one at least."""
+        return max(1, min(count * NOMINAL // size, count * self.most))
+
+
 class Limit(Record):
     """What a value of an entry can be, whatever was measured; a count beyond it is refused."""
 
@@ -99,13 +115,15 @@ class Types(Record):
     types: tuple[AxisType, ...]
     groups: tuple[Group, ...] = ()
     delays: tuple[DelayConstructor, ...]
+    scalings: tuple[Scaling, ...]
     limits: tuple[Limit, ...] = ()
 
 
 class Unit(Record):
     """What a count is counted in, when it is not used as it stands."""
 
-    scaling: Literal["nominal_4b", "mem_bound", "reg_bound"]
+    scaling: str
+    """The name of one: `nominal_4b`."""
     of: str
     """The role whose size scales it: `InputT`."""
 

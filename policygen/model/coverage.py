@@ -9,7 +9,7 @@ from policygen.model.arch import Arch
 from policygen.model.base import Document, Problem, Record
 from policygen.model.cub import Cub
 from policygen.model.resolve import EntryPlace, Unresolved
-from policygen.model.workload import Point, in_words, point_of
+from policygen.model.workload import OnArch
 
 CellStatus = Literal["tuned", "inherited", "default", "disabled", "unreachable"]
 """How CUB comes to the values of a workload on an architecture.
@@ -21,12 +21,9 @@ its key, and the compiler does not take it. In the last two cases `since` says w
 STATUSES: tuple[CellStatus, ...] = get_args(CellStatus)
 
 
-class Cell(Record):
+class Cell(OnArch):
     """One workload on one architecture."""
 
-    benchmark: str
-    workload: dict[str, str]
-    arch: Arch
     status: CellStatus
     since: Arch | None
     """The architecture that the values were tuned for; none for defaults."""
@@ -34,11 +31,6 @@ class Cell(Record):
     """The entry that decides, or the one that should."""
     reason: str | None = None
     """Why an entry does not decide, as far as the header says."""
-
-    @property
-    def point(self) -> Point:
-        """The workload as a key."""
-        return point_of(self.benchmark, self.workload)
 
 
 class Share(Record):
@@ -55,21 +47,13 @@ class Share(Record):
         return 100 * sum(self.counts[status] for status in statuses) / self.workloads
 
 
-class Fillable(Record):
+class Fillable(OnArch):
     """A cell that is not tuned, and what a database has for it."""
 
-    benchmark: str
-    workload: dict[str, str]
-    arch: Arch
     status: CellStatus
     variant: str
     score: float
     databases: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
-        return in_words(self.benchmark, self.workload)
 
 
 TurnedKind = Literal["lost", "gained", "other", "only before", "only after"]
@@ -77,12 +61,9 @@ TURNED: tuple[TurnedKind, ...] = get_args(TurnedKind)
 """In the order in which a release manager wants to see them."""
 
 
-class Turned(Record):
+class Turned(OnArch):
     """A cell whose status is another in another tree; none where that tree lacks the workload."""
 
-    benchmark: str
-    workload: dict[str, str]
-    arch: Arch
     before: CellStatus | None
     after: CellStatus | None
 

@@ -3,10 +3,10 @@
 from typing import Literal
 
 from policygen.model.arch import Arch
-from policygen.model.base import Document, Record
+from policygen.model.base import Document
 from policygen.model.cub import Cub
 from policygen.model.tuning import Value
-from policygen.model.workload import in_words
+from policygen.model.workload import OnArch
 
 Role = Literal["written", "shared", "later"]
 """Why a workload may change.
@@ -16,12 +16,9 @@ was allowed to.
 """
 
 
-class Changed(Record):
+class Changed(OnArch):
     """A workload that resolves to something else, as it shall."""
 
-    benchmark: str
-    workload: dict[str, str]
-    arch: Arch
     role: Role
     before: dict[str, Value]
     after: dict[str, Value]
@@ -29,12 +26,9 @@ class Changed(Record):
     """Whether it is what a struct family beside a policy selector gives."""
 
 
-class Wrong(Record):
+class Wrong(OnArch):
     """A workload that does not resolve to what it shall."""
 
-    benchmark: str
-    workload: dict[str, str]
-    arch: Arch
     reason: str
     before: dict[str, Value] | None = None
     after: dict[str, Value] | None = None
@@ -45,7 +39,7 @@ class Wrong(Record):
     def name(self) -> str:
         """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32 on sm90`."""
         by = " by struct families" if self.legacy else ""
-        return f"{in_words(self.benchmark, self.workload)} on {self.arch}{by}"
+        return f"{super().name} on {self.arch}{by}"
 
 
 class Effect(Document):

@@ -6,6 +6,7 @@ from policygen.model.arch import Arch
 from policygen.model.base import Document, Problem, Record
 from policygen.model.cub import Cub
 from policygen.model.tuning import Entry, Family, Value, entry_name
+from policygen.model.workload import OnArch
 
 Status = Literal["tuned", "inherited", "default"]
 
@@ -49,12 +50,9 @@ class DisabledEntry(EntryPlace):
         return EntryPlace(**self.model_dump(include=set(EntryPlace.model_fields)))
 
 
-class ResolvedRow(Record):
+class ResolvedRow(OnArch):
     """One workload on one architecture."""
 
-    benchmark: str
-    workload: dict[str, str]
-    arch: Arch
     values: dict[str, Value]
     entry: EntryPlace | None
     status: Status
@@ -89,12 +87,9 @@ class Resolution(Document):
     problems: tuple[Problem, ...] = ()
 
 
-class Differing(Record):
+class Differing(OnArch):
     """One workload whose values differ between two trees; none where a tree lacks it."""
 
-    benchmark: str
-    workload: dict[str, str]
-    arch: Arch
     before: dict[str, Value] | None
     after: dict[str, Value] | None
     changed: tuple[str, ...]

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+from policygen.model.arch import Arch
+from policygen.model.base import Record
+
 Point = tuple[str, tuple[tuple[str, str], ...]]
 """A benchmark, and a value for each axis in the benchmark's order."""
 
@@ -24,3 +27,21 @@ def axes(workload: Mapping[str, str]) -> list[str]:
 def in_words(benchmark: str, workload: Mapping[str, str]) -> str:
     """`cub.bench.reduce.sum T=I8 OffsetT=I32`."""
     return " ".join([benchmark, *axes(workload)])
+
+
+class OnArch(Record):
+    """A workload on an architecture."""
+
+    benchmark: str
+    workload: dict[str, str]
+    arch: Arch
+
+    @property
+    def point(self) -> Point:
+        """The workload as a key."""
+        return point_of(self.benchmark, self.workload)
+
+    @property
+    def name(self) -> str:
+        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
+        return in_words(self.benchmark, self.workload)

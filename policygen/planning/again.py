@@ -5,14 +5,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from policygen.bindings.recorded import benchmark_of, version_of
+from policygen.dialects.protocol import NotKeptError
 from policygen.errors import InputError
-from policygen.model.facts import Change
 from policygen.model.labels import parse_label
 from policygen.model.plan import Action, Plan, Reached
 from policygen.model.results import ScoredWorkload
+from policygen.model.selection import DeltaRow, Values
 from policygen.model.workload import in_words
-from policygen.planning.cases import Case
-from policygen.planning.later import NotKeptError, keep_later
+from policygen.planning.places import PlacedResult, bounded
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
 REMEDY = "The plan was changed, or is of another policygen; make it again."
@@ -23,16 +23,15 @@ _HOW = {"reason", "databases"}
 def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
     """What the decisions of a plan come to in a tree; the compiler is asked what is there."""
 
-    def settle(cases: Sequence[Case]) -> Settled:
-        bounded = {one.point: "" for one in plan.bounded}
-        moved, _ = planner.places.bounded(cases, bounded)
+    def settle(cases: Sequence[PlacedResult]) -> Settled:
+        ends = {one.point: "" for one in plan.bounded}
+        moved, _ = bounded(cases, ends, planner.dialect)
         held = {**planner.held, **{one.point: one.reason for one in plan.held}}
         outcome = planner.decided(moved, held)
         if later := [_change(one) for one in plan.reached if one.kept]:
-            sources, arch = planner.sources, planner.options.arch
-            pins = keep_later(later, sources.cub, sources.headers, arch, planner.oracle)
+            pins = planner.dialect.keep(later, planner.oracle.tell)
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
-        return Settled(outcome, planner.drafted(outcome.writes), plan.reached, held, bounded)
+        return Settled(outcome, planner.drafted(outcome.writes), plan.reached, held, ends)
 
     try:
         return planner.settled(scored, settle)
@@ -84,9 +83,9 @@ def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
         yield from ((named.benchmark, variant.variant) for named, variant in pairs)
 
 
-def _change(one: Reached) -> Change:
+def _change(one: Reached) -> DeltaRow[Values]:
     """What would change, were it not kept; what it has is asked."""
-    return Change(one.benchmark, tuple(one.workload.items()), one.arch, {}, {})
+    return DeltaRow(one.benchmark, tuple(one.workload.items()), one.arch, {}, {})
 
 
 def _edits(plan: Plan, path: str) -> list[object]:

@@ -4,69 +4,42 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from policygen.bindings.keys import fits, type_name
+from policygen.bindings.keys import type_name
+from policygen.dialects.protocol import EntryWrite, TypeName
+from policygen.dialects.type_names import can_name
 from policygen.errors import InputError
 from policygen.model.entry_text import Content
 from policygen.model.plan import Action, Options, PlanDecision
 from policygen.model.results import ScoredVariant
-from policygen.model.tuning import Entry
-from policygen.planning.cases import Case, Spot
-from policygen.planning.content import kept_content, kept_return, label, values_content
-from policygen.planning.keys import (
-    EntryKey,
-    can_name,
-    too_general,
-)
-from policygen.planning.measured import action, in_line, numbers
+from policygen.planning.label import label
+from policygen.planning.measured import action, in_scores
+from policygen.planning.places import PlacedResult
 from policygen.results.together import Together
-from policygen.source.selectors.nearest import ANY_OTHER
 
-ChooseTogether = Callable[[Sequence[Case]], Together]
+ChooseTogether = Callable[[Sequence[PlacedResult]], Together]
 # "int32", "uint8": what a selector calls them
 _INTEGER = re.compile(r"u?int\d+")
 INTEGERS = ("int", "long", "short", "signed char")
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One entry to write, and the workloads that it is for."""
-
-    spots: tuple[Spot, ...]
-    content: Content
-    entry: Entry | None
-    """The one whose values change; none for one that is added."""
-    key: EntryKey | None
-    reason: str
-
-    def takes(self, case: Case) -> bool:
-        """Whether it decides a workload, or may, where that has no entry of its own."""
-        if (new := self.spots[0].to.new) and case.header == self.spots[0].header:
-            return new.takes(case.told)
-        if case.to.place != self.spots[0].to.place:
-            return False
-        if self.key is None:
-            return case.entry is self.entry
-        return fits(case.to.family.parameters, self.key.slots, case.args)
-
-
 @dataclass(slots=True)
-class Outcome:
+class Decided:
     """What becomes of some cases."""
 
     actions: list[Action] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)
+    writes: list[EntryWrite] = field(default_factory=list)
 
-    def add(self, other: "Outcome") -> None:
+    def add(self, other: "Decided") -> None:
         """What becomes of other cases, too."""
         self.actions += other.actions
         self.writes += other.writes
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SameValues:
     """Workloads that get the same: one variant, or what they have."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[PlacedResult, ...]
     variants: tuple[ScoredVariant, ...] = ()
     """In the order of the cases; none where no variant is better than base."""
     members: Mapping[str, str] | None = None
@@ -74,17 +47,17 @@ class Part:
     reasons: tuple[str, ...] = ()
 
 
-def decide(cases: Sequence[Case], options: Options, together: ChooseTogether) -> Outcome:
+def decide(cases: Sequence[PlacedResult], options: Options, together: ChooseTogether) -> Decided:
     """The actions for all cases of one entry, and what to write for them."""
     try:
         return _decided(cases, options, together)
     except InputError as error:
-        return _conflict(cases, in_line(error))
+        return _conflict(cases, error.in_line)
 
 
-def _decided(cases: Sequence[Case], options: Options, together: ChooseTogether) -> Outcome:
+def _decided(cases: Sequence[PlacedResult], options: Options, together: ChooseTogether) -> Decided:
     one = _part(cases, together if options.collisions == "best-worst" else _not_asked)
-    if isinstance(one, Part):
+    if isinstance(one, SameValues):
         return _written(one, options)
     reason: str = one
     if options.collisions == "split" or options.narrow:
@@ -92,20 +65,20 @@ def _decided(cases: Sequence[Case], options: Options, together: ChooseTogether) 
         if not isinstance(separate, str):
             return _by_type(*separate, options)
         last = one if options.collisions == "best-worst" else _part(cases, together)
-        if isinstance(last, Part):
+        if isinstance(last, SameValues):
             return _written(last, options)
         reason = f"{separate}, and {last}"
     return _conflict(cases, reason)
 
 
-def _not_asked(cases: Sequence[Case]) -> Together:
+def _not_asked(cases: Sequence[PlacedResult]) -> Together:
     return Together((), f"{len(cases)} workloads want different variants")
 
 
-def _part(cases: Sequence[Case], together: ChooseTogether) -> Part | str:
+def _part(cases: Sequence[PlacedResult], together: ChooseTogether) -> SameValues | str:
     """What suits all of them, or why nothing does."""
     if not any(case.choice.decision == "use" for case in cases):
-        return Part(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
+        return SameValues(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
     chosen = tuple(variant for case in cases if (variant := case.measurement.chosen))
     reasons = tuple(case.choice.reason for case in cases)
     if len(chosen) < len(cases) or len({variant.variant for variant in chosen}) > 1:
@@ -118,68 +91,67 @@ def _part(cases: Sequence[Case], together: ChooseTogether) -> Part | str:
         try:
             members.append(case.members(variant.variant))
         except InputError as error:
+            if case.spot.alone:
+                return error.in_line
             where = f"{_short(case, cases)}: " if len(cases) > 1 else ""
-            return f"{where}{variant.variant}: {in_line(error)}"
+            return f"{where}{variant.variant}: {error.in_line}"
     if any(other != members[0] for other in members):
         return "one variant means different values for each of them"
-    return Part(tuple(cases), chosen, members[0], reasons)
+    return SameValues(tuple(cases), chosen, members[0], reasons)
 
 
-def _written(
-    part: Part, options: Options, named: EntryKey | None = None, *, pinned: bool = False
-) -> Outcome:
+def _written(part: SameValues, options: Options, *, pinned: bool = False) -> Decided:
     """A part in its entry, or in one that names its type; `pinned` where that must be written."""
     if part.members is None:
-        return _kept(part, named if pinned else None)
-    cases, members = part.cases, dict(part.members)
+        return _kept(part, pinned=pinned)
+    cases, members, spot = part.cases, dict(part.members), part.cases[0].spot
     same = all(c.has(members, v.variant) for c, v in zip(cases, part.variants, strict=True))
     if same and not pinned:
-        return Outcome(_actions(part, "keep", ["the values are these already"] * len(cases)))
-    entry = None if named else cases[0].entry
-    key = None if entry else named or cases[0].key
-    general = too_general(cases[0].to.family, key) if key and not cases[0].to.new else None
-    if parameter := general:
-        return _conflict(
-            cases, f"an entry for {parameter} no would take every other type of this size, too"
-        )
+        return Decided(_actions(part, "keep", ["the values are these already"] * len(cases)))
+    if reason := spot.too_broad:
+        return _conflict(cases, reason)
     worst = min(range(len(cases)), key=lambda i: part.variants[i].score)
-    text = label(part.variants[worst], cases[worst], options)
-    content = values_content(cases[0], members, text)
-    write = Write(cases, content, entry, key, part.variants[worst].variant)
+    content = spot.content(members, label(part.variants[worst], cases[worst], options))
+    write = _write(part, content, part.variants[worst].variant)
     if same:
-        keeps = f"the values are these already; an entry for {_type_of(part, named)} keeps them"
-        return Outcome(_actions(part, "keep", [keeps] * len(cases), named), [write])
-    return Outcome(_actions(part, "update" if entry else "add", part.reasons, named), [write])
+        keeps = f"the values are these already; an entry for {spot.named} keeps them"
+        return Decided(_actions(part, "keep", [keeps] * len(cases), own=True), [write])
+    decision: PlanDecision = "update" if spot.entry else "add"
+    return Decided(_actions(part, decision, part.reasons, own=True), [write])
 
 
-def _kept(part: Part, named: EntryKey | None) -> Outcome:
+def _write(part: SameValues, content: Content, reason: str) -> EntryWrite:
+    points = frozenset(case.measurement.point for case in part.cases)
+    return EntryWrite(tuple(case.spot for case in part.cases), content, reason, points)
+
+
+def _kept(part: SameValues, *, pinned: bool) -> Decided:
     """No variant is better than base: nothing to write where no broader entry takes them."""
-    if named is None:
-        return Outcome(_actions(part, "fallback", part.reasons))
-    keeps = f"an entry for {_type_of(part, named)} keeps what it had"
+    if not pinned:
+        return Decided(_actions(part, "fallback", part.reasons))
     first = part.cases[0]
-    content = kept_return(first) if first.to.new else kept_content(first)
-    write = Write(part.cases, content, None, named, keeps)
+    keeps = f"an entry for {first.spot.named} keeps what it had"
+    write = _write(part, first.spot.kept(first.measurement.name), keeps)
     reasons = [f"{reason}; {keeps}" for reason in part.reasons]
-    return Outcome(_actions(part, "fallback", reasons, named), [write])
+    return Decided(_actions(part, "fallback", reasons, own=True), [write])
 
 
 def _separate(
-    cases: Sequence[Case], together: ChooseTogether
-) -> tuple[list[Part], int | str] | str:
+    cases: Sequence[PlacedResult], together: ChooseTogether
+) -> tuple[list[SameValues], TypeName] | str:
     """Parts by one of the types, so that each has one variant, or why there are none.
 
     The first part can stay general.
     """
     reason = "they cannot be told apart by a type"
-    for place in cases[0].types:
-        by_type: dict[str, list[Case]] = {}
+    for place in cases[0].spot.types:
+        by_type: dict[str, list[PlacedResult]] = {}
         for case in cases:
-            by_type.setdefault(case.types[place], []).append(case)
+            by_type.setdefault(case.spot.types[place], []).append(case)
         names = sorted(by_type, key=_rank)
-        if len(names) < 2 or not all(_can_name(name) for name in names[1:]):
+        if len(names) < 2 or not all(can_name(name) for name in names[1:]):
             continue
-        found: list[Part] = []
+        found: list[SameValues] = []
         for name in names:
             part = _part(by_type[name], together)
             if isinstance(part, str):
@@ -191,41 +163,31 @@ def _separate(
     return reason
 
 
-def _by_type(parts: Sequence[Part], place: int | str, options: Options) -> Outcome:
+def _by_type(parts: Sequence[SameValues], place: TypeName, options: Options) -> Decided:
     """An entry for each type; that of the first one stays general, for all that want the same."""
     general = parts[0]
     alike = [part for part in parts if part.members == general.members]
-    if general.cases[0].to.new and any(part.members is None for part in parts):
-        # A new return takes all that it does not name: what shall keep its own is left to that.
+    if general.cases[0].spot.ahead and any(part.members is None for part in parts):
+        # It takes all that it does not name: what shall keep its own is left to that.
         alike = [part for part in parts if part.members is None]
-    outcome = Outcome()
+    outcome = Decided()
     outcome.add(_written(_joined(alike), options))
     written = bool(outcome.writes)
     for part in parts:
         if part in alike:
             continue
-        named = [case.naming(place) for case in part.cases]
-        one = replace(part, cases=tuple(case for case, _ in named))
-        outcome.add(_written(one, options, named[0][1], pinned=written))
+        named = tuple(case.naming(place) for case in part.cases)
+        outcome.add(_written(replace(part, cases=named), options, pinned=written))
     return outcome
 
 
-def _joined(parts: Sequence[Part]) -> Part:
-    return Part(
+def _joined(parts: Sequence[SameValues]) -> SameValues:
+    return SameValues(
         tuple(case for part in parts for case in part.cases),
         tuple(variant for part in parts for variant in part.variants),
         parts[0].members,
         tuple(reason for part in parts for reason in part.reasons),
     )
-
-
-def _type_of(part: Part, named: EntryKey | None) -> str:
-    """The type that an entry names, besides what its key names anyway."""
-    if new := part.cases[0].to.new:
-        return new.facts[-1]
-    general = part.cases[0].key.slots
-    slots = named.slots if named else general
-    return ", ".join(s for s, g in zip(slots, general, strict=True) if s and s != g)
 
 
 def _rank(arg: str) -> tuple[int, int]:
@@ -235,18 +197,14 @@ def _rank(arg: str) -> tuple[int, int]:
         return 1, INTEGERS.index(name)
     if _INTEGER.fullmatch(name):
         return 1, 0
-    return (2 if _can_name(arg) else 0), 0
+    return (2 if can_name(arg) else 0), 0
 
 
-def _can_name(arg: str) -> bool:
-    return arg != ANY_OTHER and can_name(arg)
-
-
-def _conflict(cases: Sequence[Case], reason: str) -> Outcome:
+def _conflict(cases: Sequence[PlacedResult], reason: str) -> Decided:
     """Nothing is written; where there are several, the reason names who wants what."""
     wanted = ", ".join(f"{_short(case, cases)} {case.choice.variant or 'base'}" for case in cases)
-    text = f"{reason}: {wanted}" if len(cases) > 1 else reason
-    return Outcome(
+    text = reason if len(cases) == 1 or cases[0].spot.alone else f"{reason}: {wanted}"
+    return Decided(
         [
             case.rejected(text)
             if case.choice.decision == "use"
@@ -256,7 +214,7 @@ def _conflict(cases: Sequence[Case], reason: str) -> Outcome:
     )
 
 
-def _short(case: Case, among: Sequence[Case]) -> str:
+def _short(case: PlacedResult, among: Sequence[PlacedResult]) -> str:
     """A workload in words, without the benchmark where all are of one."""
     name = case.measurement.name
     alone = len({one.measurement.benchmark.name for one in among}) == 1
@@ -264,33 +222,33 @@ def _short(case: Case, among: Sequence[Case]) -> str:
 
 
 def _actions(
-    part: Part, decision: PlanDecision, reasons: Sequence[str], named: EntryKey | None = None
+    part: SameValues, decision: PlanDecision, reasons: Sequence[str], *, own: bool = False
 ) -> list[Action]:
+    """What becomes of each; `own` where it gets an entry for its type alone."""
     variants = part.variants or (None,) * len(part.cases)
     return [
-        _action(case, decision, reason, variant, part.members, named)
+        _action(case, decision, reason, variant, part.members, own=own)
         for case, variant, reason in zip(part.cases, variants, reasons, strict=True)
     ]
 
 
 def _action(
-    case: Case,
+    case: PlacedResult,
     decision: PlanDecision,
     reason: str,
     variant: ScoredVariant | None = None,
     members: Mapping[str, str] | None = None,
-    named: EntryKey | None = None,
+    *,
+    own: bool = False,
 ) -> Action:
-    before = dict(case.told.values)
+    before = dict(case.spot.told.values)
     wanted = case.expected(members, variant.variant) if members and variant else {}
-    after = {**before, **wanted}
     return action(
         case.measurement,
         decision=decision,
         reason=reason,
-        variant=variant.variant if variant else None,
-        scores=numbers(variant) if variant else None,
-        target=case.target(named),
+        **in_scores(variant),
+        target=(case.spot if own else case.spot.general).target,
         before=before,
-        after=after,
+        after={**before, **wanted},
     )

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from policygen.model.arch import arch_number
 from policygen.model.changes import changes
 from policygen.model.effect import Changed, Effect, Role, Wrong
-from policygen.model.facts import Change, Compared
 from policygen.model.plan import Plan
+from policygen.model.selection import Delta, DeltaRow, Values
 from policygen.model.tuning import Value, spell
 from policygen.model.workload import Point
 
@@ -14,7 +14,7 @@ WhyNot = Callable[[Point, str], str]
 Place = tuple[Point, str]
 
 
-def judge(plan: Plan, compared: Compared, why_not: WhyNot) -> Effect:
+def judge(plan: Plan, compared: Delta[Values], why_not: WhyNot) -> Effect:
     """Every workload that was written gets its values; every other one has what it had."""
     arch = plan.options.arch
     written = {action.point: action for action in plan.actions if action.written}
@@ -41,7 +41,7 @@ def judge(plan: Plan, compared: Compared, why_not: WhyNot) -> Effect:
         toolchain=plan.toolchain,
         headers=tuple(file.path for file in plan.files),
         archs=compared.archs,
-        compared=compared.workloads,
+        compared=compared.compared,
         changed=tuple(changed),
         wrong=tuple(wrong),
     )
@@ -66,14 +66,14 @@ def _allowed(plan: Plan) -> dict[Place, Role]:
     }
 
 
-def _unplanned(change: Change, arch: str) -> str:
+def _unplanned(change: DeltaRow[Values], arch: str) -> str:
     pairs = ", ".join(changes(change.before, change.after))
     if arch_number(change.arch) < arch_number(arch):
         return f"an earlier architecture changes: {pairs}"
     return f"it was not to change, and does: {pairs}"
 
 
-def _changed(change: Change, role: Role) -> Changed:
+def _changed(change: DeltaRow[Values], role: Role) -> Changed:
     return Changed(
         benchmark=change.benchmark,
         workload=dict(change.workload),

@@ -2,38 +2,18 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from policygen.bindings.recorded import benchmark_of
-from policygen.errors import InputError
+from policygen.dialects.specializations.older import Headers, beside, is_read
 from policygen.model.arch import arch_number
-from policygen.model.bindings import Site
 from policygen.model.cub import Cub
 from policygen.model.effect import Effect
-from policygen.model.facts import Told
 from policygen.model.plan import Action, Plan
 from policygen.model.results import ScoredWorkload
-from policygen.model.tuning import TuningHeader, Value, entry_name, spell
+from policygen.model.selection import Selected
+from policygen.model.tuning import Value, entry_name, spell
 from policygen.model.workload import Point, in_words
-from policygen.planning.destination import site_of
 from policygen.planning.files import planned_file
 from policygen.planning.measured import measurements
 from policygen.source.splice import splice
-
-Headers = Mapping[str, TuningHeader]
-
-
-def older(cub: Cub) -> Cub:
-    """The tree as its older dispatchers see it."""
-    return cub.model_copy(update={"dialect": "specializations"})
-
-
-def beside(benchmark: str, cub: Cub, headers: Headers) -> Site | None:
-    """Where families decide a benchmark for older dispatchers, as far as there are any."""
-    try:
-        algorithm, site = site_of(benchmark_of(benchmark, cub.version), cub.version)
-    except InputError:
-        return None
-    known = algorithm.families_at(site, headers.values())
-    return site if any(family.specializations for _, family in known) else None
 
 
 def headers_beside(benchmarks: Iterable[str], cub: Cub, headers: Headers) -> set[str]:
@@ -42,18 +22,11 @@ def headers_beside(benchmarks: Iterable[str], cub: Cub, headers: Headers) -> set
     return {site.header for site in found if site}
 
 
-def _is_read(site: Site | None, headers: Headers) -> bool:
-    """Whether policies still read the families: else nobody can tell what they do."""
-    if site is None:
-        return False
-    return any(chain.namespace == site.scope for chain in headers[site.header].chains)
-
-
 def unread(plan: Plan, headers: Headers) -> list[str]:
     """That the families of some headers cannot be asked about."""
     benchmarks = dict.fromkeys(action.benchmark for action in plan.actions)
     sites = [site for name in benchmarks if (site := beside(name, plan.cub, headers))]
-    names = {site.header for site in sites if not _is_read(site, headers)}
+    names = {site.header for site in sites if not is_read(site, headers)}
     if not names:
         return []
     told = "no policy reads the struct families of"
@@ -73,7 +46,7 @@ def returned(plan: Plan, headers: Headers) -> list[Action]:
         for action in plan.actions
         if not action.legacy
         and (action.written or action.decision == "keep")
-        and _is_read(beside(action.benchmark, plan.cub, headers), headers)
+        and is_read(beside(action.benchmark, plan.cub, headers), headers)
     ]
 
 
@@ -84,7 +57,7 @@ def results_for(
     options = plan.options
     known, _ = measurements(scored, plan.cub.version, options.arch, force=options.force)
     sites = {one.point: beside(one.benchmark.name, plan.cub, headers) for one in known}
-    mine = [one for one in known if _is_read(sites[one.point], headers)]
+    mine = [one for one in known if is_read(sites[one.point], headers)]
     reasons = {a.point: a.reason for a in plan.actions if a.decision == "reject"}
     held = {
         one.point: f"its return stays as it is: {reasons[one.point]}"
@@ -146,11 +119,11 @@ Given = tuple[str, Mapping[str, Value]]
 """Where a workload's values come from, in words, and the values."""
 
 
-def shown(told: Told) -> Given:
+def shown(told: Selected) -> Given:
     """What families give a workload now."""
-    if told.shown is None:
+    if told.entry is None:
         return "the policy of the struct families, which no entry decides", told.values
-    family, entry = told.shown
+    family, entry = told.entry
     return f"{family.header}:{entry.line} {entry_name(family.name, entry.args)}", told.values
 
 

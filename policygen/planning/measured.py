@@ -82,7 +82,8 @@ class Measurement:
         before: Mapping[str, Value] | None = None,
     ) -> Action:
         """What becomes of it when it cannot be used."""
-        return _rejected(self.scored, self.workload, reason, self.chosen, target, before)
+        now = None if before is None else dict(before)
+        return _rejected(self.scored, self.workload, reason, self.chosen, target=target, before=now)
 
 
 def measurements(
@@ -106,7 +107,7 @@ def measurements(
             space = (spaces or {}).get(one.algorithm, ())
             measurement = _measurement(one, version, space)
         except InputError as error:
-            refused.append((one, rejected(one, in_line(error))))
+            refused.append((one, rejected(one, error.in_line)))
             continue
         better = found.setdefault(measurement.point, measurement)
         if better is not measurement:
@@ -149,7 +150,7 @@ def rejected(scored: ScoredWorkload, reason: str) -> Action:
     workload = {axis_name(axis): value for axis, value in scored.workload.items()}
     label = scored.choice.variant if scored.choice else None
     variant = next((v for v in scored.variants if v.variant == label), None)
-    return _rejected(scored, workload, reason, variant, None, None)
+    return _rejected(scored, workload, reason, variant)
 
 
 def _rejected(
@@ -157,46 +158,32 @@ def _rejected(
     workload: dict[str, str],
     reason: str,
     variant: ScoredVariant | None,
-    target: Target | None,
-    before: Mapping[str, Value] | None,
+    **more: object,
 ) -> Action:
-    return Action(
-        **_origin(scored),
-        workload=workload,
-        decision="reject",
-        reason=reason,
-        variant=variant.variant if variant else None,
-        scores=numbers(variant) if variant else None,
-        target=target,
-        before=None if before is None else dict(before),
-    )
+    told = {"decision": "reject", "reason": reason, **in_scores(variant), **more}
+    return _action(scored, workload, **told)
 
 
 def action(measurement: Measurement, **more: object) -> Action:
     """What becomes of a measured workload."""
+    return _action(measurement.scored, measurement.workload, **more)
+
+
+def in_scores(variant: ScoredVariant | None) -> dict[str, object]:
+    """A variant and its scores, as actions have them."""
+    return {"variant": variant.variant, "scores": numbers(variant)} if variant else {}
+
+
+def _action(scored: ScoredWorkload, workload: Mapping[str, str], **more: object) -> Action:
+    origin = {name: getattr(scored, name) for name in ("gpu", "ctk", "cccl", "databases")}
     return Action.model_validate(
-        {**_origin(measurement.scored), "workload": measurement.workload, **more}
+        {"benchmark": scored.algorithm, "workload": workload, **origin, **more}
     )
-
-
-def _origin(scored: ScoredWorkload) -> dict[str, object]:
-    return {
-        "benchmark": scored.algorithm,
-        "gpu": scored.gpu,
-        "ctk": scored.ctk,
-        "cccl": scored.cccl,
-        "databases": scored.databases,
-    }
 
 
 def numbers(variant: ScoredVariant) -> tuple[float, ...]:
     """Score, minimum, mean and maximum, in the order in which CUB's comments have them."""
     return variant.score, variant.min, variant.mean, variant.max
-
-
-def in_line(error: InputError) -> str:
-    """An error as a reason: its remedy behind it, on the same line."""
-    return str(error).replace("\n  ", ". ")
 
 
 def gpu_name(gpu: str) -> str:

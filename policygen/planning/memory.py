@@ -6,8 +6,8 @@ from policygen.errors import InputError
 from policygen.model.plan import Joint, Named
 from policygen.model.results import ScoredVariant, ScoredWorkload
 from policygen.model.workload import Point
-from policygen.planning.cases import Case
 from policygen.planning.decide import ChooseTogether
+from policygen.planning.places import PlacedResult
 from policygen.results.together import Together
 
 Points = tuple[Point, ...]
@@ -20,7 +20,7 @@ class Memory:
         self._choose = choose
         self._told: dict[Points, Together] = {}
 
-    def __call__(self, cases: Sequence[Case]) -> Together:
+    def __call__(self, cases: Sequence[PlacedResult]) -> Together:
         """The same answer to the same question."""
         points = _points(cases)
         if points not in self._told:
@@ -44,7 +44,7 @@ def remembered(joint: Iterable[Joint]) -> ChooseTogether:
     """Answers as was answered before."""
     known = {tuple(named.point for named in one.workloads): one for one in joint}
 
-    def choose(cases: Sequence[Case]) -> Together:
+    def choose(cases: Sequence[PlacedResult]) -> Together:
         one = known.get(_points(cases))
         if one is None or len(one.variants) not in {0, len(cases)}:
             raise InputError("the plan does not say which variant serves all of them")
@@ -71,5 +71,5 @@ def _scores(variant: ScoredVariant) -> ScoredVariant:
     return ScoredVariant(**{name: getattr(variant, name) for name in names})
 
 
-def _points(cases: Sequence[Case]) -> Points:
+def _points(cases: Sequence[PlacedResult]) -> Points:
     return tuple(case.measurement.point for case in cases)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from policygen.model.facts import Compared, Told
+from policygen.model.selection import Delta, Selected, Values
 from policygen.model.workload import Point
 
 
@@ -14,10 +14,10 @@ class Oracle(Protocol):
     def toolchain(self) -> str:
         """The compiler in words."""
 
-    def tell(self, points: Sequence[Point], arch: str) -> Mapping[Point, Told]:
+    def tell(self, points: Sequence[Point], arch: str) -> Mapping[Point, Selected]:
         """What is selected for workloads on an architecture, and where their keys lead."""
 
-    def compare(self, changed: Mapping[str, bytes]) -> Compared:
+    def compare(self, changed: Mapping[str, bytes]) -> Delta[Values]:
         """All workloads of these headers on all architectures, before and after."""
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:

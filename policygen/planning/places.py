@@ -1,118 +1,110 @@
 """Measured workloads with the places where their results would be written."""
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from policygen.bindings.archs import archs
+from policygen.dialects.protocol import Dialect, Spot, TypeName
 from policygen.errors import InputError
-from policygen.model.cub import Cub
-from policygen.model.facts import Told
-from policygen.model.plan import Action, Options
-from policygen.model.tuning import TuningHeader
+from policygen.model.arch import arch_number
+from policygen.model.plan import Action
+from policygen.model.results import Choice
+from policygen.model.tuning import Value
 from policygen.model.workload import Point
-from policygen.planning.branches import branch_destination
-from policygen.planning.cases import Case, Destination
-from policygen.planning.destination import destination, next_arch
-from policygen.planning.measured import Measurement, in_line
-from policygen.planning.new_returns import NewReturns
+from policygen.planning.measured import Measurement
 from policygen.planning.oracle import Oracle
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """A tree: what its headers hold, and their bytes."""
+class PlacedResult:
+    """One measured workload and where its result would be written."""
 
-    cub: Cub
-    headers: Mapping[str, TuningHeader]
-    data: Mapping[str, bytes]
+    spot: Spot
+    measurement: Measurement
+
+    @property
+    def choice(self) -> Choice:
+        """What the rules say of its variants."""
+        return self.measurement.choice
+
+    def naming(self, name: TypeName) -> "PlacedResult":
+        """With an entry for one of its types alone."""
+        return replace(self, spot=self.spot.naming(name))
+
+    def rejected(self, reason: str) -> Action:
+        """It stays as it is."""
+        spot = self.spot
+        return self.measurement.rejected(reason, spot.general.target, spot.told.values)
+
+    def members(self, label: str) -> dict[str, str]:
+        """The values of an entry for one of the variants."""
+        measured = self.measurement.recorded.benchmark
+        return self.spot.members(measured, self.measurement.parameters(label))
+
+    def expected(self, members: Mapping[str, str], label: str) -> dict[str, Value]:
+        """What its policy shows when it takes these values, and is what was measured."""
+        return {**self.unsaid(label), **self.spot.expected(members)}
+
+    def unsaid(self, label: str) -> dict[str, Value]:
+        """The values of a variant that its policy shows, and no member of an entry says."""
+        measured = self.measurement.recorded.benchmark
+        return self.spot.unsaid(measured, self.measurement.parameters(label))
+
+    def has(self, members: Mapping[str, str], label: str) -> bool:
+        """Whether its policy shows these values now."""
+        now = self.spot.told.values
+        return all(now.get(name) == value for name, value in self.expected(members, label).items())
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Finds them in one tree, for one architecture."""
+def by_entry(cases: Sequence[PlacedResult]) -> list[list[PlacedResult]]:
+    """Workloads that one entry decides, in the order of their first."""
+    groups: dict[object, list[PlacedResult]] = {}
+    for case in cases:
+        groups.setdefault(case.spot.place, []).append(case)
+    return list(groups.values())
 
-    sources: Sources
-    options: Options
-    oracle: Oracle
 
-    def cases(self, known: Sequence[Measurement]) -> tuple[list[Case], list[Action]]:
-        """Each measurement with its place; the rest with the reason."""
-        found, actions = [], []
-        for one in known:
-            if one.benchmark.writable:
-                found.append(one)
-            else:
-                actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
-        selectors = self.sources.cub.dialect == "selectors"
-        cases, refused = self._branches(found) if selectors else self._entries(found)
-        return cases, actions + refused
-
-    def _entries(self, known: Sequence[Measurement]) -> tuple[list[Case], list[Action]]:
-        """In the families that the architecture's policies read, or are to read."""
-        cub, arch = self.sources.cub, self.options.arch
-        found, cases, actions = [], [], []
-        for one in known:
-            try:
-                found.append((one, destination(one.benchmark, cub, self.sources.headers, arch)))
-            except InputError as error:
-                actions.append(one.rejected(in_line(error)))
-        told = self.oracle.tell([one.point for one, _ in found], arch)
-        for one, to in found:
-            if one.point not in told:
-                actions.append(one.rejected("the compiler refuses its header"))
-                continue
-            case = Case(told=told[one.point], to=to, measurement=one)
-            try:
-                case.target()
-                cases.append(case)
-            except InputError as error:
-                actions.append(one.rejected(in_line(error), before=case.told.values))
-        return cases, actions
-
-    def _branches(self, known: Sequence[Measurement]) -> tuple[list[Case], list[Action]]:
-        """In the selector dialect: in the return that decides it, or in a new one."""
-        cases, actions = [], []
-        told = self.oracle.tell([one.point for one in known], self.options.arch)
-        new = self._new_returns()
-        for one in known:
-            if one.point not in told:
-                actions.append(one.rejected("the compiler refuses its header"))
-                continue
-            shown = told[one.point]
-            try:
-                cases.append(Case(shown, self._return(one, shown, new), one))
-            except InputError as error:
-                actions.append(one.rejected(in_line(error), before=shown.values))
-        return cases, actions
-
-    def _return(self, one: Measurement, told: Told, new: NewReturns) -> Destination:
-        """The return that decides, or a new one where that is not the architecture's own."""
+def find_places(
+    known: Sequence[Measurement], dialect: Dialect, oracle: Oracle, arch: str
+) -> tuple[list[PlacedResult], list[Action]]:
+    """Each measurement with its place; the rest with the reason."""
+    found, cases, actions = [], [], []
+    for one in known:
+        if not one.benchmark.writable:
+            actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
+            continue
         try:
-            to = branch_destination(one, told, self.sources.cub, self.options.arch)
+            dialect.check(one.benchmark)
+            found.append(one)
         except InputError as error:
-            try:
-                return new.beside(one, told)
-            except InputError as none:
-                raise InputError(f"{in_line(error)}; {in_line(none)}") from none
-        with contextlib.suppress(InputError):
-            return new.now(to, told)
-        return to
+            actions.append(one.rejected(error.in_line))
+    told = oracle.tell([one.point for one in found], arch)
+    for one in found:
+        if one.point not in told:
+            actions.append(one.rejected("the compiler refuses its header"))
+            continue
+        shown = told[one.point]
+        try:
+            cases.append(PlacedResult(dialect.place(one.benchmark, shown), one))
+        except InputError as error:
+            actions.append(one.rejected(error.in_line, before=shown.values))
+    return cases, actions
 
-    def bounded(
-        self, cases: Sequence[Case], lost: Mapping[Point, str]
-    ) -> tuple[list[Case], set[Point]]:
-        """The same with returns that later architectures do not get to, where there can be such."""
-        new, found, moved = self._new_returns(), list(cases), set()
-        for number, case in enumerate(cases):
-            one, at = case.measurement, case.to.new
-            if one.point in lost and new.below and not (at and at.bounded):
-                with contextlib.suppress(InputError):
-                    found[number] = replace(case, to=new.bounded(one, case.told, case.to))
-                    moved.add(one.point)
-        return found, moved
 
-    def _new_returns(self) -> NewReturns:
-        cub, arch = self.sources.cub, self.options.arch
-        only = self.options.reach == "only" and cub.dialect == "selectors"
-        below = next_arch(arch) if only else None
-        return NewReturns(cub, self.sources.headers, self.sources.data, arch, below)
+def bounded(
+    cases: Sequence[PlacedResult], lost: Mapping[Point, str], dialect: Dialect
+) -> tuple[list[PlacedResult], set[Point]]:
+    """The same with entries that later architectures do not get to, where there can be such."""
+    found, moved = list(cases), set()
+    for number, case in enumerate(cases):
+        one = case.measurement
+        if one.point in lost and (spot := dialect.bounded(one.benchmark, case.spot)):
+            found[number] = replace(case, spot=spot)
+            moved.add(one.point)
+    return found, moved
+
+
+def next_arch(arch: str) -> str | None:
+    """The architecture that comes after one: its policy must keep what it had."""
+    later = [name for name in archs() if arch_number(name) > arch_number(arch)]
+    return min(later, key=arch_number, default=None)

@@ -3,12 +3,17 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from policygen.bindings.recorded import benchmark_of
+from policygen.dialects.known import dialect_of
+from policygen.dialects.protocol import (
+    Dialect,
+    EntryWrite,
+    HeaderEdits,
+    NotKeptError,
+    TuningTree,
+)
 from policygen.errors import EffectError, InputError
 from policygen.model.arch import arch_number
-from policygen.model.branches import own
 from policygen.model.changes import changes as told_changes
-from policygen.model.facts import Change, Compared
 from policygen.model.plan import (
     Action,
     Held,
@@ -20,19 +25,18 @@ from policygen.model.plan import (
     Reached,
 )
 from policygen.model.results import ScoredWorkload
+from policygen.model.selection import Delta, DeltaRow, Values
 from policygen.model.workload import Point
-from policygen.planning.cases import Case, by_entry
-from policygen.planning.decide import ChooseTogether, Outcome, Write, decide
-from policygen.planning.destination import next_arch, site_of
-from policygen.planning.edits import HeaderEdits, by_header, header_edits
+from policygen.planning.decide import ChooseTogether, Decided, decide
 from policygen.planning.files import planned_file
 from policygen.planning.judge import differs
-from policygen.planning.later import NotKeptError, keep_later
-from policygen.planning.measured import Measurement, Refused, Spaces, in_line, measurements
+from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone
 from policygen.planning.oracle import Oracle
-from policygen.planning.places import Places, Sources
+from policygen.planning.places import PlacedResult, bounded, by_entry, find_places, next_arch
 from policygen.source.splice import splice
+
+INHERIT = "Let later architectures inherit: --reach later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Draft:
 class Settled:
     """What becomes of all cases, and what had to be known for that besides the results."""
 
-    outcome: Outcome
+    outcome: Decided
     draft: Draft
     reached: Sequence[Reached] = ()
     held: Mapping[Point, str] = field(default_factory=dict)
@@ -58,7 +62,7 @@ class Settled:
 class Planner:
     """What a plan is made from."""
 
-    sources: Sources
+    sources: TuningTree
     options: Options
     oracle: Oracle
     together: ChooseTogether
@@ -70,9 +74,10 @@ class Planner:
     """What was searched, where the user says so."""
 
     @property
-    def places(self) -> Places:
-        """Where results go in this tree."""
-        return Places(self.sources, self.options, self.oracle)
+    def dialect(self) -> Dialect:
+        """How the tree's tunings are spelled."""
+        below = next_arch(self.options.arch) if self.options.reach == "only" else None
+        return dialect_of(self.sources, self.options.arch, below)
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """The actions for all workloads, and the edits that they come to."""
@@ -81,14 +86,14 @@ class Planner:
         return made.model_copy(update={"remarks": tuple(remarks), "joint": memory.joint})
 
     def settled(
-        self, scored: Sequence[ScoredWorkload], settle: Callable[[Sequence[Case]], Settled]
+        self, scored: Sequence[ScoredWorkload], settle: Callable[[Sequence[PlacedResult]], Settled]
     ) -> Plan:
         """The same, by a way to settle what becomes of the cases."""
         cub, options = self.sources.cub, self.options
         known, refused = measurements(
             scored, cub.version, options.arch, force=options.force, spaces=self.spaces
         )
-        cases, actions = self.places.cases(known)
+        cases, actions = find_places(known, self.dialect, self.oracle, options.arch)
         settled = settle(cases)
         outcome, draft = settled.outcome, settled.draft
         return Plan(
@@ -116,10 +121,10 @@ class Planner:
             ),
         )
 
-    def _effective(self, cases: Sequence[Case]) -> Settled:
+    def _effective(self, cases: Sequence[PlacedResult]) -> Settled:
         """Decides again without what turns out to have no effect, until all has."""
         dead: dict[Point, str] = dict(self.held)
-        bounded: set[Point] = set()
+        ends: set[Point] = set()
         while True:
             outcome = self.decided(cases, dead)
             try:
@@ -132,26 +137,28 @@ class Planner:
             try:
                 compared = self._compare(draft)
             except EffectError:
-                added = [write for write in outcome.writes if write.spots[0].to.new]
+                added = [write for write in outcome.writes if write.spots[0].ahead]
                 if not added:
                     raise
                 dead |= dict.fromkeys(_points(added), "with a return for it nothing compiles")
                 continue
-            lost = self._lost(outcome, draft, compared) or self._harmed(cases, outcome, compared)
+            lost = self._lost(cases, outcome, draft, compared) or self._harmed(
+                cases, outcome, compared
+            )
             if not lost:
                 try:
                     kept = self._kept(outcome, draft, compared)
-                    return Settled(*kept, dead, bounded)
+                    return Settled(*kept, dead, ends)
                 except NotKeptError as error:
                     lost = self._not_kept(outcome, error)
-                    cases, moved = self.places.bounded(cases, lost)
-                    bounded |= moved
+                    cases, moved = bounded(cases, lost, self.dialect)
+                    ends |= moved
                     lost = {point: lost[point] for point in lost if point not in moved}
             dead |= lost
 
-    def decided(self, cases: Sequence[Case], dead: Mapping[Point, str]) -> Outcome:
+    def decided(self, cases: Sequence[PlacedResult], dead: Mapping[Point, str]) -> Decided:
         """What becomes of cases; of some it is known that they stay."""
-        outcome = Outcome()
+        outcome = Decided()
         live = []
         for case in cases:
             if reason := dead.get(case.measurement.point):
@@ -162,10 +169,13 @@ class Planner:
             outcome.add(decide(group, self.options, self.together))
         return outcome
 
-    def drafted(self, writes: Sequence[Write]) -> Draft:
+    def drafted(self, writes: Sequence[EntryWrite]) -> Draft:
         """The headers with some entries written."""
         edits, after = {}, {}
-        for name, group in by_header(writes).items():
+        by_header: dict[str, list[EntryWrite]] = {}
+        for write in writes:
+            by_header.setdefault(write.header, []).append(write)
+        for name, group in by_header.items():
             try:
                 found, data = self._header(name, group)
             except InputError as error:
@@ -174,16 +184,13 @@ class Planner:
                 edits[name], after[name] = found, data
         return Draft(edits, after)
 
-    def _header(self, name: str, writes: Sequence[Write]) -> tuple[HeaderEdits, bytes]:
-        header, data = self.sources.headers[name], self.sources.data[name]
-        arch = self.options.arch
-        keep = next_arch(arch) if self.options.reach == "only" else None
-        found = header_edits(header, data, writes, arch, keep)
-        return found, splice(name, data, found.edits)
+    def _header(self, name: str, writes: Sequence[EntryWrite]) -> tuple[HeaderEdits, bytes]:
+        found = self.dialect.write(name, writes)
+        return found, splice(name, self.sources.data[name], found.edits)
 
     def _culprits(
-        self, name: str, writes: Sequence[Write], error: InputError
-    ) -> list[tuple[Write, InputError]]:
+        self, name: str, writes: Sequence[EntryWrite], error: InputError
+    ) -> list[tuple[EntryWrite, InputError]]:
         """The writes that fail alone; all where it is none of them that does."""
         found = []
         for write in writes:
@@ -193,14 +200,16 @@ class Planner:
                 found.append((write, own))
         return found or [(write, error) for write in writes]
 
-    def _compare(self, draft: Draft) -> Compared:
-        return self.oracle.compare(draft.after) if draft.after else Compared((), 0, ())
+    def _compare(self, draft: Draft) -> Delta[Values]:
+        return self.oracle.compare(draft.after) if draft.after else Delta((), 0, ())
 
-    def _lost(self, outcome: Outcome, draft: Draft, compared: Compared) -> dict[Point, str]:
+    def _lost(
+        self, cases: Sequence[PlacedResult], outcome: Decided, draft: Draft, compared: Delta[Values]
+    ) -> dict[Point, str]:
         """Workloads that do not get what was written for them, and why."""
         arch = self.options.arch
         changes = {c.point: c for c in compared.changes if c.arch == arch}
-        cases = {case.measurement.point: case for case in _cases(outcome.writes)}
+        of_point = {case.measurement.point: case for case in cases}
         lost: dict[Point, str] = {}
         for action in outcome.actions:
             if not action.written:
@@ -208,20 +217,19 @@ class Planner:
             change = changes.get(action.point)
             after = change.after if change else action.before or {}
             wanted = action.after or {}
-            unsaid = cases[action.point].unsaid(action.variant or "")
+            case = of_point[action.point]
+            unsaid = case.unsaid(action.variant or "")
             said = {n: v for n, v in wanted.items() if n not in unsaid}
             if (left := differs(after, unsaid)) and not differs(after, said):
-                family = cases[action.point].to.name
+                family = action.target.family if action.target else ""
                 lost[action.point] = f"{family} cannot say what was measured: it has {left}"
             elif found := differs(after, wanted):
                 why = self.oracle.why_not(draft.after, action.point, arch)
-                selectors = self.sources.cub.dialect == "selectors"
-                what = f"would have {found}" if selectors else "would be unreachable"
-                lost[action.point] = f"{what}: {why}"
+                lost[action.point] = f"{case.spot.lost(found)}: {why}"
         return lost
 
     def _harmed(
-        self, cases: Sequence[Case], outcome: Outcome, compared: Compared
+        self, cases: Sequence[PlacedResult], outcome: Decided, compared: Delta[Values]
     ) -> dict[Point, str]:
         """Workloads whose entry would take others that are to stay as they are."""
         written = {action.point for action in outcome.actions if action.written}
@@ -231,47 +239,31 @@ class Planner:
             if change.arch != self.options.arch or change.point not in stays:
                 continue
             case, itself = stays[change.point], {change.point}
-            header = [w for w in outcome.writes if w.spots[0].header == case.header]
-            takers = [write for write in header if write.takes(case)] or header
+            header = [write for write in outcome.writes if write.header == case.spot.header]
+            takers = [write for write in header if write.spots[0].takes(case.spot)] or header
             others = _points(takers) - itself or _points(header) - itself or itself
             pairs = ", ".join(told_changes(change.before, change.after))
             harmed |= dict.fromkeys(others, f"would change {change.name}, which stays: {pairs}")
         return harmed
 
     def _kept(
-        self, outcome: Outcome, draft: Draft, compared: Compared
-    ) -> tuple[Outcome, Draft, list[Reached]]:
+        self, outcome: Decided, draft: Draft, compared: Delta[Values]
+    ) -> tuple[Decided, Draft, list[Reached]]:
         """What the change reaches besides, and entries that keep it for later architectures."""
         arch = self.options.arch
         written = {action.point for action in outcome.actions if action.written}
         shared = [c for c in compared.changes if c.arch == arch and c.point not in written]
         later = _later(compared, arch)
-        kept = bool(later) and self.options.reach == "only"
-        if kept and self.sources.cub.dialect == "selectors":
-            kept = False
-            self._check_own(later)
-        if kept:
-            sources = self.sources
-            pins = keep_later(later, sources.cub, sources.headers, arch, self.oracle)
+        pins: list[EntryWrite] = []
+        if later and self.options.reach == "only":
+            pins = self.dialect.keep(later, self.oracle.tell)
+        if pins:
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
             draft = self._pinned(outcome, later)
         reached = [_reached(c, kept=False) for c in shared]
-        return outcome, draft, reached + [_reached(c, kept=kept) for c in later]
+        return outcome, draft, reached + [_reached(c, kept=bool(pins)) for c in later]
 
-    def _check_own(self, later: Sequence[Change]) -> None:
-        """Refuses changes for those with returns of their own; the others get what is written."""
-        target, version = arch_number(self.options.arch), self.sources.cub.version
-        owners: list[tuple[Change, str]] = []
-        for change in later:
-            _, site = site_of(benchmark_of(change.benchmark, version), version, "selectors")
-            returned = self.sources.headers[site.header].selectors
-            if own(arch_number(change.arch), returned, target):
-                what = f"{change.name} on {change.arch} falls through to the same return"
-                owners.append((change, what))
-        if owners:
-            raise NotKeptError(owners)
-
-    def _pinned(self, outcome: Outcome, later: Sequence[Change]) -> Draft:
+    def _pinned(self, outcome: Decided, later: Sequence[DeltaRow[Values]]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""
         try:
             draft = self.drafted(outcome.writes)
@@ -281,12 +273,14 @@ class Planner:
             raise NotKeptError([(change, _in_spite(change)) for change in left])
         return draft
 
-    def _not_kept(self, outcome: Outcome, error: NotKeptError) -> dict[Point, str]:
+    def _not_kept(self, outcome: Decided, error: NotKeptError) -> dict[Point, str]:
         """What is not written, so that later architectures keep what they had.
 
         The same workload on the tuned architecture is the cause, else all of its header.
         """
-        reasons = error.reasons
+        reasons: dict[Point, str] = {}
+        for change, text in error.told:
+            reasons.setdefault(change.point, InputError(text, INHERIT).in_line)
         causes: dict[Point, str] = {}
         for write in outcome.writes:
             points = _points([write])
@@ -298,31 +292,26 @@ class Planner:
         names = {name for name, _ in reasons}
         targets = [a.target for a in outcome.actions if a.benchmark in names]
         headers = {target.header for target in targets if target}
-        others = _points([w for w in outcome.writes if w.spots[0].header in headers])
+        others = _points([w for w in outcome.writes if w.header in headers])
         return dict.fromkeys(others or _points(outcome.writes), next(iter(reasons.values())))
 
 
 class NotWritableError(Exception):
     """Entries that their header has no place for."""
 
-    def __init__(self, writes: Sequence[tuple[Write, InputError]]) -> None:
+    def __init__(self, writes: Sequence[tuple[EntryWrite, InputError]]) -> None:
         super().__init__(writes[0][1].message)
         self.reasons = {
-            point: in_line(error) for write, error in writes for point in _points([write])
+            point: error.in_line for write, error in writes for point in _points([write])
         }
 
 
-def _points(writes: Sequence[Write]) -> set[Point]:
+def _points(writes: Sequence[EntryWrite]) -> set[Point]:
     """The measured workloads that entries are written for."""
-    return {case.measurement.point for case in _cases(writes)}
+    return {point for write in writes for point in write.points}
 
 
-def _cases(writes: Sequence[Write]) -> list[Case]:
-    spots = [spot for write in writes for spot in write.spots]
-    return [spot for spot in spots if isinstance(spot, Case)]
-
-
-def _later(compared: Compared, arch: str) -> list[Change]:
+def _later(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
     return [c for c in compared.changes if arch_number(c.arch) > arch_number(arch)]
 
 
@@ -340,7 +329,7 @@ def _in_order(
     return [action for _, action in sorted(placed, key=lambda pair: pair[0])]
 
 
-def _in_spite(change: Change) -> str:
+def _in_spite(change: DeltaRow[Values]) -> str:
     pairs = ", ".join(told_changes(change.before, change.after))
     return (
         f"{change.name} on {change.arch} would change in spite of the entries that are to"
@@ -348,13 +337,13 @@ def _in_spite(change: Change) -> str:
     )
 
 
-def _reached(change: Change, *, kept: bool) -> Reached:
+def _reached(change: DeltaRow[Values], *, kept: bool) -> Reached:
     return Reached(
         benchmark=change.benchmark, workload=dict(change.workload), arch=change.arch, kept=kept
     )
 
 
-def _files(sources: Sources, draft: Draft) -> tuple[PlannedFile, ...]:
+def _files(sources: TuningTree, draft: Draft) -> tuple[PlannedFile, ...]:
     return tuple(
         planned_file(name, len(draft.edits[name].edits), sources.data[name], data)
         for name, data in sorted(draft.after.items())

@@ -1,19 +1,25 @@
-"""Why an entry is never selected: what can be shown of it."""
+"""Explains why an entry is never selected."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
 from policygen.model.reach import Cause, Unreachable
+from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.proof.answers import Key, plain
+from policygen.proof.answers import plain
 from policygen.proof.inheritance import all_members
 from policygen.proof.lint.keys import parameter_names
 
+OF_RETURNS = (
+    "no policy shows its values: no workload has what it asks for, a return before it takes them,"
+    " or what it returns is not used"
+)
+
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What the workloads of a site gave, by family."""
+class KeysSeen:
+    """The keys of a site's workloads, by family."""
 
     keys: dict[str, dict[tuple[int, tuple[str, ...]], str]]
     """Entry and arguments → the first workload that led there."""
@@ -22,24 +28,32 @@ class Seen:
     lines: Mapping[int, int] = field(default_factory=dict)
     """Where each entry stands."""
 
-    def note(self, family: str, key: Key, shown: int | None, workload: str) -> None:
-        """One workload's key in a family, and the entry that showed in the policy."""
-        self.keys.setdefault(family, {}).setdefault((key.entry, key.args), workload)
-        if shown is not None and shown == key.entry:
+    def look(self, row: Selected, read: Collection[str], workload: str) -> None:
+        """Notes the keys of a workload in the families that its policy reads."""
+        for family, key in row.keys.items():
+            if family in read:
+                self.note(family, key, row.number, workload)
+
+    def note(self, family: str, key: FamilyKey, shown: int | None, workload: str) -> None:
+        """Notes a workload's key in a family, and the entry that shows in the policy."""
+        self.keys.setdefault(family, {}).setdefault((key.number, key.args), workload)
+        if shown is not None and shown == key.number:
             self.shown.setdefault(family, set()).add(key.args)
 
 
 def explain(
-    header: TuningHeader, family: Family, entry: Entry, number: int, seen: Seen
+    header: TuningHeader, family: Family, entry: Entry, number: int, seen: KeysSeen
 ) -> Unreachable:
-    """The reason, with an example where a workload has the entry's key."""
+    """Gives the reason, with an example where a workload has the entry's key."""
     cause, reason, example = _cause(header, family, entry, number, seen)
     return Unreachable.of(family, entry, cause=cause, reason=reason, example=example)
 
 
 def _cause(
-    header: TuningHeader, family: Family, entry: Entry, number: int, seen: Seen
+    header: TuningHeader, family: Family, entry: Entry, number: int, seen: KeysSeen
 ) -> tuple[Cause, str, str | None]:
+    if entry.kind == "branch":
+        return "condition", OF_RETURNS, None
     keys = seen.keys.get(family.name, {})
     example = next((text for (found, _), text in keys.items() if found == number), None)
     missing = _missing(header, family, entry)
@@ -73,7 +87,7 @@ def _lacking(entry: Entry, missing: Sequence[str]) -> tuple[Cause, str]:
     return "missing member", f"has no {names}; the selection needs it"
 
 
-def _gate(family: Family, entry: Entry, seen: Seen) -> str:
+def _gate(family: Family, entry: Entry, seen: KeysSeen) -> str:
     """What the keys whose entries are selected have in common, and this one lacks."""
     shown = seen.shown.get(family.name, set())
     for position, literal in _literals(entry):

@@ -1,4 +1,4 @@
-"""Translation units to what their PTX tells, in parallel, each compiled once for what it reads."""
+"""Compiles translation units in parallel, each once for what it reads."""
 
 import os
 import re
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from typing import TypeVar
 
 from policygen.cache import digest
 from policygen.errors import PolicygenError, ProcessError, UnprovableError
@@ -23,6 +24,7 @@ Progress = Callable[[int, int, str], None]
 FLAGS = ("-ptx", "-w")
 UNITS = "units"
 """Where units are compiled, and stay when they are refused."""
+Answer = TypeVar("Answer")
 LINES = 12
 """As much of the compiler's message as is shown."""
 MEMORY = "Is there enough memory?"
@@ -32,7 +34,7 @@ PIPE = "Does a header include a pipe, or itself, or compute for ever?"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class TranslationUnit:
     """One compile: a text, where it looks for headers, and for which architecture."""
 
     name: str
@@ -50,14 +52,14 @@ class RefusedError(ProcessError):
 
 
 def compile_all(
-    units: Sequence[Unit],
+    units: Sequence[TranslationUnit],
     toolchain: Toolchain,
     told: Callable[[str], str],
     *,
     writer: str,
     progress: Progress | None = None,
 ) -> list[str | PolicygenError]:
-    """What each unit's PTX tells, or why there is none; in the order of the units.
+    """Reads what each unit's PTX tells, or says why there is none; in the order of the units.
 
     That is what is kept, too: PTX is long, and slow to read. What another `writer` kept is not
     taken for it.
@@ -66,16 +68,11 @@ def compile_all(
     taken = Lock()
     locks: dict[tuple[str, str, tuple[str, ...]], Lock] = {}
 
-    def one(unit: Unit) -> str | PolicygenError:
+    def one(unit: TranslationUnit) -> str | PolicygenError:
         with taken:
             lock = locks.setdefault((unit.identity, unit.arch, unit.includes), Lock())
         with lock:  # the second of two equal units finds what the first one made
-            try:
-                return _compile(unit, toolchain, told, writer)
-            except UnprovableError:
-                raise  # no answer of this tree is worth anything
-            except PolicygenError as error:
-                return error
+            return attempt(lambda: _compile(unit, toolchain, told, writer))
 
     with threads() as pool:
         for index, (unit, result) in enumerate(zip(units, pool.map(one, units), strict=True)):
@@ -85,7 +82,9 @@ def compile_all(
     return results
 
 
-def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str], writer: str) -> str:
+def _compile(
+    unit: TranslationUnit, toolchain: Toolchain, told: Callable[[str], str], writer: str
+) -> str:
     options = [f"-std=c++{unit.std}", *FLAGS, f"-arch=sm_{arch_number(unit.arch)}"]
     key = digest(toolchain.identity, writer, *options, unit.identity)
     paths = (*unit.includes, *toolchain.roots)
@@ -94,32 +93,70 @@ def _compile(unit: Unit, toolchain: Toolchain, told: Callable[[str], str], write
 
 
 def _made(
-    unit: Unit, options: Sequence[str], toolchain: Toolchain, told: Callable[[str], str], key: str
+    unit: TranslationUnit,
+    options: Sequence[str],
+    toolchain: Toolchain,
+    told: Callable[[str], str],
+    key: str,
 ) -> Made:
-    folder = cache_folder() / UNITS
-    # A folder of its own: another process may compile the same unit at the same time.
-    with _writable(folder), TemporaryDirectory(dir=folder) as temporary:
-        source, made = Path(temporary) / UNIT, Path(temporary) / "main.ptx"
-        mark = new_mark()
-        source.write_text(marked(unit.text(), mark))
+    mark, cache = new_mark(), cache_folder()
+    with unit_file(marked(unit.text(), mark), cache) as source:
+        folder, made = source.parent, source.with_suffix(".ptx")
         command = [str(toolchain.nvcc), *options, *(f"-I{i}" for i in unit.includes)]
-        try:
-            outputs = ["--keep", "--keep-dir", temporary, "-o", str(made)]
-            arguments = [*command, *outputs, str(source)]
-            run(arguments, folder=Path(temporary), limit=SECONDS, install=REMEDY)
-        except ProcessError as error:
-            raise compile_failure(error, source, folder / f"{key[:32]}.cu", command) from error
-        preprocessed = b"".join(path.read_bytes() for path in Path(temporary).glob("*.ii"))
+        compile_file(command, source, made, cache, key, "--keep", "--keep-dir", str(folder))
+        preprocessed = b"".join(path.read_bytes() for path in folder.glob("*.ii"))
         check_unnamed(preprocessed, source)
         # The mark is another one each time; the answer is not.
         ptx = made_of(made, mark).decode().replace(mark, "policygen_unit")
         return Made(told(ptx).encode(), preprocessed, source)
 
 
-def compile_failure(
-    error: ProcessError, source: Path, kept: Path, command: Sequence[str]
-) -> ProcessError:
-    """What to tell of a unit that does not compile: it stays, so that the command can be repeated.
+def attempt(make: Callable[[], Answer]) -> Answer | PolicygenError:
+    """Gives what is made, or why it is not: one failure must not end the others."""
+    try:
+        return make()
+    except UnprovableError:
+        raise  # no answer of this tree is worth anything
+    except PolicygenError as error:
+        return error
+    except OSError as error:
+        return cache_failure(error)
+
+
+@contextmanager
+def unit_file(text: str, cache: Path) -> Iterator[Path]:
+    """Writes a unit into a folder of its own; what a stopped compiler leaves there goes with it.
+
+    Another process may compile the same unit at the same time.
+    """
+    with folder_of_its_own(cache) as folder:
+        path = folder / UNIT
+        path.write_bytes(text.encode())
+        yield path
+
+
+@contextmanager
+def folder_of_its_own(cache: Path) -> Iterator[Path]:
+    """Makes a folder that is gone afterwards."""
+    units = cache / UNITS
+    units.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=units) as temporary:
+        yield Path(temporary)
+
+
+def compile_file(
+    command: Sequence[str], source: Path, made: Path, cache: Path, key: str, *more: str
+) -> None:
+    """Runs the compiler; a unit that it refuses stays in the cache."""
+    try:
+        arguments = [*command, *more, "-o", str(made), str(source)]
+        run(arguments, folder=source.parent, limit=SECONDS, install=REMEDY)
+    except ProcessError as error:
+        raise _failure(error, source, cache / UNITS / f"{key[:32]}.cu", command) from error
+
+
+def _failure(error: ProcessError, source: Path, kept: Path, command: Sequence[str]) -> ProcessError:
+    """Words a failure; the unit stays, so that the command can be repeated.
 
     A compiler that was killed says nothing of the unit.
     """
@@ -131,18 +168,8 @@ def compile_failure(
     return RefusedError([shown], error.status, _shortened(error.stderr))
 
 
-@contextmanager
-def _writable(folder: Path) -> Iterator[None]:
-    """The compiler writes to the cache's folder, so that it must be there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except OSError as error:
-        raise cache_failure(error) from error
-
-
 def _shortened(stderr: str) -> str:
-    """The first errors, without the chains of templates that they were found in."""
+    """Keeps the first errors, without the chains of templates that they were found in."""
     # tuning_scan.cuh(295): error: …
     lines = stderr.strip().splitlines()
     start = next((i for i, line in enumerate(lines) if re.search(r"\berror\b", line)), 0)

@@ -1,24 +1,22 @@
-"""Coverage, out of what the compiler selects."""
+"""Makes coverage of what the compiler selects."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from policygen.model.arch import arch_number
 from policygen.model.coverage import STATUSES, Cell, CellStatus, Fillable, Share, Turned
 from policygen.model.plan import Plan
 from policygen.model.resolve import Resolution, ResolvedRow
-
-Spot = tuple[object, str]
-"""A workload on an architecture."""
+from policygen.model.selection import Spot, delta
 
 
 def cells(resolution: Resolution) -> tuple[Cell, ...]:
-    """Each workload on each architecture."""
+    """Gives each workload on each architecture its status."""
     return tuple(_cell(row) for row in resolution.rows)
 
 
 def shares(found: Sequence[Cell]) -> tuple[Share, ...]:
-    """Of all benchmarks by architecture, then of each one."""
+    """Counts the statuses of all benchmarks by architecture, then of each one."""
     counts: dict[tuple[str | None, str], Counter[CellStatus]] = {}
     for cell in found:
         for benchmark in (None, cell.benchmark):
@@ -37,7 +35,7 @@ def shares(found: Sequence[Cell]) -> tuple[Share, ...]:
 
 
 def fillable(found: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Fillable, ...]:
-    """What plans would write for cells that are not tuned; what pays most comes first."""
+    """Lists what plans would write for cells that are not tuned; what pays most comes first."""
     missing = {(c.point, c.arch): c for c in found if c.status != "tuned"}
     could = []
     for plan in plans:
@@ -59,26 +57,27 @@ def fillable(found: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Fillable, ..
 
 
 def turned(before: Iterable[Cell], after: Iterable[Cell]) -> tuple[Turned, ...]:
-    """The cells whose status is another; of workloads that one tree lacks those that are tuned."""
-    old, new = _by_spot(before), _by_spot(after)
-    found = []
-    for spot in {**old, **new}:
-        then, now = old.get(spot), new.get(spot)
-        one = then or now
-        assert one is not None
-        statuses = (then.status if then else None, now.status if now else None)
-        whole = then is not None and now is not None
-        if statuses[0] != statuses[1] and (whole or "tuned" in statuses):
-            found.append(
-                Turned(
-                    benchmark=one.benchmark,
-                    workload=one.workload,
-                    arch=one.arch,
-                    before=statuses[0],
-                    after=statuses[1],
-                )
-            )
-    return tuple(sorted(found, key=lambda one: (one.benchmark, arch_number(one.arch))))
+    """Lists cells with another status; of workloads that one tree lacks those that are tuned."""
+    old, new = _statuses(before), _statuses(after)
+    order = {spot: number for number, spot in enumerate({**old, **new})}
+    found = delta(old, new, _is_turned, None).changes
+    return tuple(
+        Turned(
+            benchmark=one.benchmark,
+            workload=dict(one.workload),
+            arch=one.arch,
+            before=one.before,
+            after=one.after,
+        )
+        for one in sorted(
+            found,
+            key=lambda one: (one.benchmark, arch_number(one.arch), order[one.point, one.arch]),
+        )
+    )
+
+
+def _is_turned(old: CellStatus | None, new: CellStatus | None) -> bool:
+    return old != new and (None not in (old, new) or "tuned" in (old, new))
 
 
 def _cell(row: ResolvedRow) -> Cell:
@@ -99,5 +98,5 @@ def _cell(row: ResolvedRow) -> Cell:
     )
 
 
-def _by_spot(found: Iterable[Cell]) -> Mapping[Spot, Cell]:
-    return {(cell.point, cell.arch): cell for cell in found}
+def _statuses(found: Iterable[Cell]) -> dict[Spot, CellStatus | None]:
+    return {(cell.point, cell.arch): cell.status for cell in found}

@@ -1,4 +1,4 @@
-"""What was made of a unit, found again by the content of all files that the compiler read."""
+"""Finds what was made of a unit again, by the content of all files that the compiler read."""
 
 import hashlib
 import json
@@ -23,13 +23,11 @@ _TICK = 50_000_000
 # # 1 "/folder/cub/config.cuh" 1 3
 _MARKER = re.compile(rb'\n# \d+ "((?:[^"\\\n]+|\\.)*)"')
 # \\ and \" stand for themselves, \303 for a byte.
-_LARGEST = 256 << 20
-"""Bytes; no source that a compiler has read comes near."""
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
+class IncludeFolders:
     """Include folders as a compiler looks through them: the first that has a file gives it.
 
     A file is named by its place in them, so that two trees with the same headers are one.
@@ -40,14 +38,14 @@ class Folders:
     """Name → content's digest, of what was looked at."""
 
     def find(self, name: str) -> str | None:
-        """The path of a file."""
+        """Finds the path of a file."""
         if name.startswith(os.sep):
             return name
         places = (f"{folder}/{name}" for folder in self.paths)
         return next((path for path in places if os.path.lexists(path)), None)
 
     def name(self, path: str) -> str:
-        """What a file is called in every tree; one that is found elsewhere keeps its path."""
+        """Names a file as every tree does; one that is found elsewhere keeps its path."""
         for folder in self.paths:
             if path.startswith(f"{folder}/"):
                 name = path[len(folder) + 1 :]
@@ -75,15 +73,15 @@ class Made:
 def remembered(
     kind: str, key: str, paths: Sequence[str], make: Callable[[], Made], folder: Path | None = None
 ) -> bytes:
-    """What was made for a key of files with the same content, else what is made of them now."""
-    found = Folders(tuple(paths))
+    """Gives what was made for a key of files with the same content, else makes it."""
+    found = IncludeFolders(tuple(paths))
     lists = _lists(key, folder)
     for names in lists:
         name = _entry(key, names, found)
         if name is not None and (known := kept(kind, name, folder)) is not None:
             return known
     made = make()
-    now = Folders(tuple(paths))
+    now = IncludeFolders(tuple(paths))
     names = files(made.preprocessed, now, made.source.parent)
     # A list of nothing was not understood, and vouches for nothing.
     if names and (name := _entry(key, names, now)) is not None:
@@ -93,8 +91,19 @@ def remembered(
     return made.data
 
 
-def files(preprocessed: bytes, folders: Folders, own: Path) -> list[str]:
-    """The files that a preprocessed unit came from.
+def listing(folders: Sequence[str]) -> str:
+    """Names what folders hold, whatever stands in it."""
+    found = {
+        f"{path.removeprefix(folder)}/{name}"
+        for folder in folders
+        for path, below, names in os.walk(folder)
+        for name in (*below, *names)
+    }
+    return digest(*sorted(found))
+
+
+def files(preprocessed: bytes, folders: IncludeFolders, own: Path) -> list[str]:
+    """Lists the files that a preprocessed unit came from.
 
     nvcc's `-MD` would list them too, by preprocessing all a second time.
     """
@@ -132,7 +141,7 @@ def file_digest(path: str) -> str | None:
 
 @lru_cache(maxsize=1 << 16)
 def _digest(path: str, _device: int, _inode: int, _size: int, _times: tuple[int, int]) -> str:
-    """Most units read the same headers."""
+    """Reads a file once, as most units read the same headers."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
@@ -141,8 +150,8 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return bytes([int(text, 8)]) if len(text) == 3 else text
 
 
-def _entry(key: str, names: Iterable[str], folders: Folders) -> str | None:
-    """The name of what was made of these files; none where one is missing."""
+def _entry(key: str, names: Iterable[str], folders: IncludeFolders) -> str | None:
+    """Names what was made of these files; none where one is missing."""
     parts = [key]
     for name in names:
         content = folders.content(name)
@@ -153,7 +162,7 @@ def _entry(key: str, names: Iterable[str], folders: Folders) -> str | None:
 
 
 def _lists(key: str, folder: Path | None) -> list[list[str]]:
-    """Which files the unit read so far, the newest list first."""
+    """Reads which files the unit read so far, the newest list first."""
     data = kept(READS, key, folder)
     found: list[list[str]] = [] if data is None else json.loads(data)
     return found

@@ -1,43 +1,43 @@
-"""Which workloads CUB treats differently in two trees."""
+"""Compares what two trees select for their workloads."""
 
 from policygen.model.resolve import Comparison, Differing, Resolution, ResolvedRow
+from policygen.model.selection import Spot, delta
 
 
 def compare_resolutions(before: Resolution, after: Resolution) -> Comparison:
-    """The workloads whose values differ, or that one tree lacks; in the order of the new tree."""
-    old, new = _rows(before), _rows(after)
-    keys = {**new, **old}
-    different = [
-        found for key in keys if (found := _difference(old.get(key), new.get(key))) is not None
-    ]
+    """Lists the workloads whose values differ, or that one tree lacks."""
+    found = delta(_rows(before), _rows(after), _unlike, None)
+    pairs = ((one.before, one.after) for one in found.changes)
     return Comparison(
         before=before.cub,
         after=after.cub,
         toolchain=after.toolchain,
         archs=after.archs,
-        compared=len(keys),
-        different=tuple(different),
+        compared=found.compared,
+        different=tuple(_differing(old, new) for old, new in pairs),
         remarks=tuple(dict.fromkeys((*before.remarks, *after.remarks))),
         unresolved=tuple(dict.fromkeys((*before.unresolved, *after.unresolved))),
     )
 
 
-def _rows(resolution: Resolution) -> dict[tuple[object, ...], ResolvedRow]:
+def _rows(resolution: Resolution) -> dict[Spot, ResolvedRow | None]:
     return {
-        (row.benchmark, tuple(sorted(row.workload.items())), row.arch): row
+        ((row.benchmark, tuple(sorted(row.workload.items()))), row.arch): row
         for row in resolution.rows
     }
 
 
-def _difference(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing | None:
-    if old and new:
-        # A value that one tree does not know, as the lookahead's, says nothing about the other.
-        names = [name for name in new.values if name in old.values]
-        changed = tuple(name for name in names if old.values[name] != new.values[name])
-        if not changed:
-            return None
-    else:
-        changed = ()
+def _unlike(old: ResolvedRow | None, new: ResolvedRow | None) -> bool:
+    return old is None or new is None or bool(_changed(old, new))
+
+
+def _changed(old: ResolvedRow, new: ResolvedRow) -> tuple[str, ...]:
+    # A value that one tree does not know, as the lookahead's, says nothing about the other.
+    names = (name for name in new.values if name in old.values)
+    return tuple(name for name in names if old.values[name] != new.values[name])
+
+
+def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing:
     row = new or old
     assert row is not None
     return Differing(
@@ -46,7 +46,7 @@ def _difference(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing |
         arch=row.arch,
         before=old.values if old else None,
         after=new.values if new else None,
-        changed=changed,
+        changed=_changed(old, new) if old and new else (),
         entry_before=old.entry if old else None,
         entry_after=new.entry if new else None,
     )

@@ -1,4 +1,4 @@
-"""What an entry gets from the one that it inherits from."""
+"""Finds what an entry inherits from, and the members that it has by it."""
 
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, TuningHeader
@@ -6,7 +6,7 @@ from policygen.proof.lint.keys import normal, parameter_names, split_template
 
 
 def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset[str] | None:
-    """The names that an entry has, its own and those that it inherits.
+    """Lists the members that an entry has, its own and those that it inherits.
 
     None where it inherits from something that is no tuning of the header: who knows what that has.
     """
@@ -26,7 +26,7 @@ def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset
 
 
 def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family, Entry] | None:
-    """The entry that another one inherits from: the closest that fits, else the primary."""
+    """Finds the entry that another one inherits from: the closest that fits, else the primary."""
     name, args = split_template((entry.inherits or "").removeprefix("public "))
     for other in header.families:
         if other.namespace != family.namespace or other.name != name:
@@ -39,7 +39,7 @@ def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family,
 
 
 def _free(entry: Entry, args: tuple[str, ...]) -> int | None:
-    """How many arguments an entry leaves open, when it fits; the primary leaves all open."""
+    """Counts the arguments that an entry leaves open, when it fits; the primary leaves all open."""
     if entry.kind == "primary":
         return len(args) + 1
     own = parameter_names(entry)

@@ -1,4 +1,4 @@
-"""A unit looks like a user's, and what is made of it shows that it was made of it."""
+"""Marks units, so that what is made of one shows that it was made of it."""
 
 import os
 import re
@@ -14,17 +14,17 @@ PLACE = re.compile(rb'^# (\d+) "((?:[^"\\\n]|\\.)*)"(?: [1-4])*$', re.M)
 
 
 def new_mark() -> str:
-    """A name that nobody can know before: no header, and no answer to another question."""
+    """Makes a name that nobody can know before: no header, and no answer to another question."""
     return f"policygen_unit_{secrets.token_hex(16)}"
 
 
 def marked(unit: str, mark: str) -> str:
-    """A unit that ends with its mark, in what a device gets."""
+    """Ends a unit with its mark, in what a device gets."""
     return f"{unit}\n__device__ int {mark};\n"
 
 
 def made_of(path: Path, mark: str) -> bytes:
-    """What a compiler made of a unit; nothing, and what it made of another, is an error."""
+    """Reads what a compiler made of a unit; nothing, and what it made of another, is an error."""
     try:
         made = path.read_bytes()
     except FileNotFoundError:
@@ -48,9 +48,20 @@ def check_unnamed(preprocessed: bytes, source: Path) -> None:
             raise UnprovableError([f"{_place(preprocessed, start)}: it {text}"])
 
 
+def place_of(text: bytes, position: int) -> re.Match[bytes] | None:
+    """Finds the marker before a position, which names the file that its line comes from."""
+    start = position + 1
+    while start > 0:
+        start = max(0, text.rfind(b"\n# ", 0, start) + 1)
+        if place := PLACE.match(text, start):
+            return place
+    return None
+
+
 def _place(text: bytes, position: int) -> str:
-    """Which line of which file a position comes from."""
-    for match in reversed(list(PLACE.finditer(text, 0, position))):
-        line = int(match[1]) + text.count(b"\n", match.end() + 1, position)
-        return f"{os.fsdecode(match[2])}:{line}"
-    return "the unit"
+    """Names the line of a file that a position comes from."""
+    place = place_of(text, position)
+    if place is None:
+        return "the unit"
+    line = int(place[1]) + text.count(b"\n", place.end() + 1, position)
+    return f"{os.fsdecode(place[2])}:{line}"

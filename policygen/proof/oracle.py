@@ -1,28 +1,29 @@
-"""What planning asks of the compiler: one workload's key, and what a change does to all of them."""
+"""Answers what planning asks: what a workload gets, and what a change does to all of them."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import ne
 
-from policygen.errors import EffectError, InputError, Problems
+from policygen.errors import EffectError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding
 from policygen.model.branches import steps
 from policygen.model.cub import Cub, Dialect
-from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.marks import Marked
-from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.model.workload import Point, point_of
+from policygen.model.resolve import Resolution
+from policygen.model.selection import Delta, Selected, Values, delta
+from policygen.model.tuning import TuningHeader
+from policygen.model.workload import Point
 from policygen.process import threads
-from policygen.proof.causes import Seen, explain
+from policygen.proof.ask import Selection, ask
+from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.compile import Progress
 from policygen.proof.overlay import overlay
-from policygen.proof.probe import Answered, Asked, Tree, ask, returned, shown, values
-from policygen.proof.reach import describe
+from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.resolve import used_families
-from policygen.proof.sites import Place, places, scaled_families, with_new
+from policygen.proof.sites import places, scaled_families, with_new
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.unit import Workload
+from policygen.proof.unit import BoundFamily
 
 ALL = re.compile("")
 Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
@@ -30,13 +31,14 @@ Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What all workloads of a site showed on an architecture."""
+class SelectedSite:
+    """What workloads select of a marked header, on one architecture."""
 
     copy: Marked
-    seen: Seen
-    passed_by: dict[Point, int]
-    """The entry that a workload's key leads to, and that is not selected."""
+    rows: Mapping[Point, Selected]
+    read: Collection[str]
+    """The families that the policy reads."""
+    seen: KeysSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,156 +55,130 @@ class Compiler:
     """Headers that are asked about with other content than the tree has."""
     only: Dialect | None = None
     """Where CUB decides in this dialect; else in the tree's own, where there is a site of it."""
-    sights: dict[tuple[str, str, bytes, str], Sight] = field(default_factory=dict)
-    """What was looked at before."""
-    returned: dict[tuple[str, str, bytes, str], dict[Point, tuple[Family, Entry] | None]] = field(
-        default_factory=dict
-    )
-    """Which returns decide the workloads of a site."""
-    comparisons: dict[tuple[tuple[str, bytes], ...], Compared] = field(default_factory=dict)
+    sites: dict[tuple[str, str, bytes, str], SelectedSite] = field(default_factory=dict)
+    """What was asked before, to say why not."""
+    comparisons: dict[tuple[tuple[str, bytes], ...], Delta[Values]] = field(default_factory=dict)
     """What was compared before."""
 
     @property
     def toolchain(self) -> str:
-        """The compiler in words."""
+        """Names the compiler."""
         return f"nvcc {self.nvcc.version}"
 
-    def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Told]:
-        """What is selected for workloads on an architecture, and where their keys lead."""
+    def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Selected]:
+        """Asks what is selected for workloads on an architecture, and where their keys lead."""
         asked = self._asked(points)
         names = {place.site.header for place in asked}
         marked = self.mark({name: self.data[name] for name in sorted(names)})
-        questions = [self._keys(place, arch, marked[place.site.header]) for place in asked]
-        told = self._ask(questions, self.includes(), marked)
-        if told.errors:
-            raise Problems(told.errors)
-        return {
-            _point(point): _told(question, point, arch, told, marked[question.site.header])
-            for question in questions
-            for point in question.points
-        }
+        questions = [
+            self._keys(place, arch, marked[place.site.header], place.families) for place in asked
+        ]
+        found = self._ask(questions, self.includes(), marked).checked()
+        return {point: row for (point, _), row in found.by_point.items()}
 
-    def _keys(self, place: Place, arch: str, copy: Marked) -> Asked:
-        """Where the keys of workloads lead, or which return decides them."""
+    def _keys(
+        self, place: Asked, arch: str, copy: Marked, families: tuple[BoundFamily, ...]
+    ) -> Asked:
+        """Asks where the keys of workloads lead, or which return decides them."""
         if place.site.dialect == "selectors":
             scaled = scaled_families(self.cub.version, place)
-            return Asked(
-                place.site, place.points, (arch,), scaled, branches=True, traits=copy.traits
-            )
-        return Asked(place.site, place.points, (arch,), place.families)
+            traits = copy.traits
+            return replace(place, archs=(arch,), families=scaled, branches=True, traits=traits)
+        return replace(place, archs=(arch,), families=families)
 
-    def compare(self, changed: Mapping[str, bytes]) -> Compared:
-        """All workloads of these headers, before and after, on every arch that has a policy."""
+    def compare(self, changed: Mapping[str, bytes]) -> Delta[Values]:
+        """Compares all workloads of these headers on every arch that has a policy."""
         key = tuple(sorted(changed.items()))
         if key not in self.comparisons:
             self.comparisons[key] = self._compared(changed)
         return self.comparisons[key]
 
-    def _compared(self, changed: Mapping[str, bytes]) -> Compared:
-        after = self.mark(changed)
-        asked = [self._question(place, after) for place in self._all(changed)]
+    def take(self, changed: Mapping[str, bytes], before: Resolution, after: Resolution) -> None:
+        """Compares two resolutions, and asks nothing again, where they hold all that is asked."""
+        asked = self._questions(changed)
+        spots = [(workload.point, arch) for one in asked for workload, arch in one.spots]
+        sides = [{(r.point, r.arch): r.values for r in side.rows} for side in (before, after)]
+        if all(spot in side for side in sides for spot in spots):
+            old, new = ({spot: side[spot] for spot in spots} for side in sides)
+            self.comparisons[tuple(sorted(changed.items()))] = delta(old, new, ne, {})
+
+    def _questions(self, changed: Mapping[str, bytes]) -> list[Asked]:
+        marked = self.mark(changed)
+        asked = [self._question(place, marked) for place in self._all(changed)]
         # A header may declare families whose policies are gone: nothing selects by them.
-        asked = [one for one in asked if one.archs]
+        return [one for one in asked if one.archs]
+
+    def _compared(self, changed: Mapping[str, bytes]) -> Delta[Values]:
+        asked = self._questions(changed)
         with threads(2) as pool:
             trees = (self.includes(), self.includes(changed))
             old, new = pool.map(lambda includes: self._ask(asked, includes, {}), trees)
-        if old.errors:
-            raise Problems(old.errors)
-        if new.errors:
+        if new.errors and not old.errors:
             raise EffectError([f"it does not compile: {error}" for error in new.errors])
-        changes = []
-        for place in asked:
-            for point in place.points:
-                for arch in place.archs:
-                    rows = old.of(point, arch), new.of(point, arch)
-                    if rows[0] == rows[1]:
-                        continue
-                    was, now = (values(place.site, row or ()) for row in rows)
-                    if was != now:
-                        changes.append(Change(*_point(point), arch, was, now))
-        archs = tuple(sorted({a for place in asked for a in place.archs}, key=arch_number))
-        compared = sum(len(place.points) * len(place.archs) for place in asked)
-        return Compared(archs, compared, tuple(changes))
+        before, after = (
+            {spot: row.values for spot, row in side.checked().by_point.items()}
+            for side in (old, new)
+        )
+        return delta(before, after, ne, {})
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
-        """Why a workload does not get what its entry in a changed header says."""
+        """Explains why a workload does not get what its entry in a changed header says."""
         asked = self._asked([point])
         if not asked:
             return "no benchmark of the tree has this workload"
-        place = asked[0]
-        name = place.site.header
-        if place.site.dialect == "selectors":
-            return self._returned(place, changed, point, arch)
-        key = (place.site.name, name, changed.get(name, self.data[name]), arch)
-        if key not in self.sights:
-            self.sights[key] = self._look(place, changed, arch)
-        sight = self.sights[key]
-        mine = sight.passed_by.get(point)
-        if mine is None:
-            return "the compiler takes other values"
-        family, entry = sight.copy.entries[mine]
-        return explain(sight.copy.header, family, entry, mine, sight.seen).reason
+        name = asked[0].site.header
+        site = self._site(asked[0], changed, arch)
+        row = site.rows[point]
+        if asked[0].site.dialect == "selectors" and row.entry is not None:
+            family, entry = row.entry
+            return f"the compiler takes what {name}:{entry.line} ({family.name}) returns"
+        read = [key for name, key in row.keys.items() if name in site.read]
+        for key in reversed(read):
+            if key.entry and key.number != row.number:
+                family, entry = key.entry
+                return explain(site.copy.header, family, entry, key.number, site.seen).reason
+        return "the compiler takes other values"
 
-    def _returned(self, place: Place, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
-        """Which return decides a workload after a change."""
-        name = place.site.header
-        content = changed.get(name, self.data[name])
-        key = (place.site.name, name, content, arch)
-        if key not in self.returned:
-            copy = self.mark({name: content})[name]
-            (everything,) = (p for p in self._all([name]) if p.site == place.site)
-            question = self._keys(everything, arch, copy)
-            told = self._ask([question], self.includes(changed), {name: copy})
-            if told.errors:
-                raise Problems(told.errors)
-            self.returned[key] = {
-                _point(one): _told(question, one, arch, told, copy).shown
-                for one in everything.points
-            }
-        found = self.returned[key][point]
-        if found is None:
-            return "the compiler takes other values"
-        return f"the compiler takes what {name}:{found[1].line} ({found[0].name}) returns"
-
-    def _look(self, place: Place, changed: Mapping[str, bytes], arch: str) -> "Sight":
-        """Asks for all workloads of a site: what a policy wants shows in those that it takes."""
+    def _site(self, place: Asked, changed: Mapping[str, bytes], arch: str) -> SelectedSite:
+        """Asks about all workloads of a site: what a policy wants shows in those that it takes."""
         name, scope = place.site.header, place.site.scope
-        copy = self.mark({name: changed.get(name, self.data[name])})[name]
-        (everything,) = (p for p in self._all([name]) if p.site == place.site)
+        content = changed.get(name, self.data[name])
+        known = (place.site.name, name, content, arch)
+        if known in self.sites:
+            return self.sites[known]
+        copy = self.mark({name: content})[name]
+        everything = self._whole(place)
         declared = [f for f in copy.header.families if f.namespace == scope]
         families = with_new(everything.families, declared)
-        question = Asked(place.site, everything.points, (arch,), families, values=False)
-        told = self._ask([question], self.includes(changed), {name: copy})
-        if told.errors:
-            raise Problems(told.errors)
+        asked = replace(self._keys(everything, arch, copy, families), values=False)
+        told = self._ask([asked], self.includes(changed), {name: copy}).checked()
         read = used_families(copy.header.chains, scope, arch)
-        sight = Sight(copy, Seen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)}), {})
-        for point in everything.points:
-            row = told.of(point, arch, marked=True)
-            assert row is not None
-            found = shown(families, point, row, copy)
-            for family, key in found.keys.items():
-                if family in read:
-                    sight.seen.note(family, key, found.entry, describe(point))
-                    if key.entry not in {-1, found.entry}:
-                        sight.passed_by[_point(point)] = key.entry
-        return sight
+        seen = KeysSeen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)})
+        for (workload, _), row in told.rows.items():
+            seen.look(row, read, workload.name)
+        rows = {point: row for (point, _), row in told.by_point.items()}
+        self.sites[known] = SelectedSite(copy, rows, read, seen)
+        return self.sites[known]
+
+    def _whole(self, place: Asked) -> Asked:
+        """Gives a site all of its workloads."""
+        (found,) = (p for p in self._all([place.site.header]) if p.site == place.site)
+        return found
 
     def includes(self, changed: Mapping[str, bytes] | None = None) -> tuple[str, ...]:
-        """The tree's include folders, before them those of changed headers."""
+        """Lists the tree's include folders, before them those of changed headers."""
         overlays = {**self.replaced, **(changed or {})}
         folders = (overlay(name, data) for name, data in sorted(overlays.items()))
         return *folders, *self.cub.include_folders
 
     def _ask(
         self, asked: Sequence[Asked], includes: tuple[str, ...], marked: Mapping[str, Marked]
-    ) -> Answered:
-        return ask(
-            asked, Tree(self.cub.version, includes, marked), self.nvcc, progress=self.progress
-        )
+    ) -> Selection:
+        tree = AskedTree(self.cub.version, includes, marked)
+        return ask(tree, asked, self.nvcc, progress=self.progress)
 
-    def _question(self, place: Place, after: Mapping[str, Marked]) -> Asked:
-        """A site's workloads on each arch that has a policy of its own there, or returns.
+    def _question(self, place: Asked, after: Mapping[str, Marked]) -> Asked:
+        """Asks about a site on each arch that has a policy of its own there, or returns.
 
         All others get what the next older one gets: nothing else tells them apart.
         """
@@ -218,46 +194,23 @@ class Compiler:
                 if chain.namespace == place.site.scope
                 for policy in chain.policies
             }
-        return Asked(place.site, place.points, tuple(sorted(archs, key=arch_number)))
+        ordered = tuple(sorted(archs, key=arch_number))
+        return replace(place, archs=ordered, families=())
 
-    def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Place, ...]:
+    def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Asked, ...]:
         return self._places(frozenset(names))
 
-    def _places(self, names: frozenset[str] = frozenset()) -> tuple[Place, ...]:
+    def _places(self, names: frozenset[str] = frozenset()) -> tuple[Asked, ...]:
         found = places(self.cub, list(self.headers.values()), ALL, {}, names)
         return tuple(p for p in found if self.only in {None, p.site.dialect})
 
-    def _asked(self, points: Sequence[Point]) -> tuple[Place, ...]:
-        """The places of some workloads, with these alone."""
+    def _asked(self, points: Sequence[Point]) -> tuple[Asked, ...]:
+        """Finds the sites of some workloads, with these alone."""
         if not points:
             return ()
         wanted = set(points)
         kept = [
-            replace(place, points=tuple(p for p in place.points if _point(p) in wanted))
+            replace(place, points=tuple(p for p in place.points if p.point in wanted))
             for place in self._places()
         ]
         return tuple(place for place in kept if place.points)
-
-
-def _told(asked: Asked, point: Workload, arch: str, answered: Answered, copy: Marked) -> Told:
-    row, marks = answered.of(point, arch), answered.of(point, arch, marked=True)
-    if row is None or marks is None:
-        raise InputError(f"the compiler says nothing about {describe(point)}")
-    if asked.branches:
-        found = returned(asked.families, point, marks, copy)
-        entry = None if found.entry is None else copy.entries[found.entry]
-        leads = {entry[0].name: Lead((), entry)} if entry else {}
-        return Told(values(asked.site, row), entry, leads, found.sizes, found.traits)
-    found = shown(asked.families, point, marks, copy)
-    leads = {
-        name: Lead(key.args, copy.entries[key.entry] if key.entry >= 0 else None)
-        for name, key in found.keys.items()
-    }
-    entry = None if found.entry is None else copy.entries[found.entry]
-    return Told(values(asked.site, row), entry, leads, found.sizes)
-
-
-def _point(workload: Workload) -> Point:
-    """A workload as planning names it."""
-    assert isinstance(workload.call, BenchmarkBinding)
-    return point_of(workload.call.name, workload.values)

@@ -1,4 +1,4 @@
-"""Folders that stand before a tree and replace one of its headers."""
+"""Makes folders that stand before a tree and replace one of its headers."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ from policygen.tree.manifest import shipped
 
 
 def overlay(name: str, data: bytes) -> str:
-    """An include folder with one tuning header; the same content has the same one."""
+    """Makes an include folder with one tuning header; the same content has the same one."""
     digest = hashlib.sha256(data).hexdigest()[:32]
     folder = cache_folder() / "overlay" / digest
     path = folder / shipped().tree.tunings / name

@@ -2,52 +2,46 @@
 
 from collections.abc import Sequence
 
+from policygen.bindings.archs import ladder
 from policygen.errors import Problems
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.policies import Policies, Question, Whole
-from policygen.model.workload import point_of
 from policygen.proof.answers import spelled
 from policygen.proof.compile import Progress
-from policygen.proof.probe import Asked, Tree, ask, workloads
+from policygen.proof.probe import Asked, AskedTree, probe, workloads
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.unit import LADDER
-
-ARCHS = tuple(f"sm{number}" for number in LADDER)
-"""Where anything can differ."""
 
 
 def ask_policies(
     questions: Sequence[Question],
-    tree: Tree,
+    tree: AskedTree,
     toolchain: Toolchain,
     *,
-    archs: Sequence[str] = ARCHS,
+    archs: Sequence[str] | None = None,
     std: int = 17,
     progress: Progress | None = None,
 ) -> Policies:
-    """What the selectors return for all workloads of the benchmarks."""
-    ordered = tuple(sorted(archs, key=arch_number))
+    """Asks what selectors return for all workloads of their benchmarks."""
+    ordered = tuple(sorted(archs or ladder(), key=arch_number))
     asked = [
         Asked(_site(question), workloads(question.benchmark, tree.version), ordered)
         for question in questions
     ]
-    answered = ask(asked, tree, toolchain, progress=progress, std=std)
+    answered = probe(asked, tree, toolchain, progress=progress, std=std)
     if answered.errors:
         raise Problems(answered.errors)
     found = {}
     for question, each in zip(questions, asked, strict=True):
-        for workload in each.points:
-            point = point_of(question.benchmark.name, workload.values)
-            for arch in each.archs:
-                row = answered.of(workload, arch)
-                assert row is not None
-                found[point, arch] = _whole(question, row)
+        for workload, arch in each.spots:
+            row = answered.of(workload, arch)
+            assert row is not None
+            found[workload.point, arch] = _whole(question, row)
     return found
 
 
 def _site(question: Question) -> Site:
-    """The site with the selector in place of CUB's, and all that is asked as its values."""
+    """Puts the selector in the place of CUB's, and all that is asked in that of its values."""
     site, benchmark = question.site, question.benchmark
     values = {field: f"selected.{field}" for field in question.fields}
     values |= {role: role for role in question.roles if role in benchmark.constants}

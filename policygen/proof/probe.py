@@ -1,18 +1,17 @@
-"""Asks the compiler which values CUB selects, and which entry they come from."""
+"""Has the compiler print what CUB selects, as many workloads as fit into a unit."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from policygen.bindings.load import axis_values, types
+from policygen.bindings.load import axis_values
 from policygen.cache import written_by
 from policygen.errors import InputError, PolicygenError
-from policygen.model.bindings import Call, DelayConstructor, Site
+from policygen.model.bindings import Call, Site
 from policygen.model.marks import Marked
-from policygen.model.tuning import Value
 from policygen.proof import answers
-from policygen.proof.compile import Progress, RefusedError, Unit, compile_all
+from policygen.proof.compile import Progress, RefusedError, TranslationUnit, compile_all
 from policygen.proof.mark import NOTHING
 from policygen.proof.overlay import overlay
 from policygen.proof.toolchain import Toolchain
@@ -23,7 +22,6 @@ from policygen.proof.unit import (
     context,
     identity,
     render,
-    sized_roles,
 )
 
 WORKLOADS = 240
@@ -31,8 +29,12 @@ WORKLOADS = 240
 than a tenth of that: more in a unit would spare headers, and leave cores without work."""
 
 
+RowKey = tuple[Workload, str, bool]
+"""A workload, an architecture, and whether the tree is marked."""
+
+
 @dataclass(frozen=True, slots=True)
-class Tree:
+class AskedTree:
     """What is asked: include folders, a version, and marked copies of headers by name."""
 
     version: str
@@ -42,22 +44,31 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Workloads at one site, on some architectures; families where entries are asked for, too."""
+    """Workloads at one site of a tree, and what is asked about them."""
 
     site: Site
     points: tuple[Workload, ...]
-    archs: tuple[str, ...]
+    archs: tuple[str, ...] = ()
     families: tuple[BoundFamily, ...] = ()
+    """Those in which the entries of keys are asked for, too."""
     values: bool = True
     """Whether the values are asked for, or the entries alone."""
     branches: bool = False
     """Whether the returns of a policy selector are asked for."""
     traits: tuple[str, ...] = ()
     """Members of the policy selector, which are told with its returns."""
+    algorithm: str = ""
+    tuned: bool = True
+    """Whether CUB has entries for it, in either dialect; without any, all values are defaults."""
+
+    @property
+    def spots(self) -> "Iterator[tuple[Workload, str]]":
+        """Each workload on each architecture."""
+        return product(self.points, self.archs)
 
     @property
     def sections(self) -> "tuple[tuple[BoundFamily, ...] | None, ...]":
-        """What a section of each compile asks for."""
+        """Lists what the sections of a compile ask for: values, and entries."""
         found = (None,) if self.values else ()
         return (*found, self.families) if self.families or self.branches else found
 
@@ -66,27 +77,12 @@ class Asked:
 class Answered:
     """What the compiler said, and which units it refused."""
 
-    rows: Mapping[tuple[int, str, bool], tuple[str, ...]]
-    """By the identity of a workload, the architecture, and whether the tree is marked."""
+    rows: Mapping[RowKey, tuple[str, ...]]
     errors: tuple[PolicygenError, ...]
 
     def of(self, workload: Workload, arch: str, *, marked: bool = False) -> tuple[str, ...] | None:
-        """The answers for one workload on one architecture."""
-        return self.rows.get((id(workload), arch, marked))
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a marked tree tells of a workload on an architecture."""
-
-    entry: int | None
-    """The number of the entry that shows in the policy."""
-    keys: Mapping[str, answers.Key]
-    """By the name of the family."""
-    sizes: Mapping[str, int]
-    """Role → bytes, of the roles whose sizes scale a count."""
-    traits: Mapping[str, Value] = field(default_factory=dict)
-    """What the policy selector knows of the workload's types."""
+        """Finds the answers for one workload on one architecture."""
+        return self.rows.get((workload, arch, marked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +100,15 @@ class Batch:
 
 
 def workloads(call: Call, version: str) -> tuple[Workload, ...]:
-    """Every point of a call's axes."""
+    """Lists every point of a call's axes."""
     names = tuple(call.axes)
     lists = [axis_values(call, axis, version) for axis in names]
     return tuple(Workload(call, dict(zip(names, point, strict=True))) for point in product(*lists))
 
 
-def ask(
+def probe(
     asked: Sequence[Asked],
-    tree: Tree,
+    tree: AskedTree,
     toolchain: Toolchain,
     *,
     progress: Progress | None = None,
@@ -122,7 +118,7 @@ def ask(
 
     What several sites share in a unit is refused together; those are then asked one by one.
     """
-    rows: dict[tuple[int, str, bool], tuple[str, ...]] = {}
+    rows: dict[RowKey, tuple[str, ...]] = {}
     errors: list[PolicygenError] = []
     lots = _batches(asked, toolchain)
     while lots:
@@ -142,7 +138,7 @@ def ask(
 
 
 def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
-    """A unit asks for all architectures, and is compiled for one of them.
+    """Divides what is asked into compiles, each of them for one architecture.
 
     In the specialization dialect that is one at which CUB itself says what is active, as the unit
     compares what it found with it; the selector dialect has no such one.
@@ -159,7 +155,7 @@ def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
 
 
 def _oldest(asked: Sequence[Asked], toolchain: Toolchain) -> str:
-    """The oldest architecture that is asked for and can be compiled for."""
+    """Finds the oldest architecture that is asked for and can be compiled for."""
     archs = {arch for each in asked for arch in each.archs}
     return next((arch for arch in toolchain.archs if arch in archs), toolchain.newest)
 
@@ -172,7 +168,7 @@ def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[
 
 
 def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
-    """Sections together as long as they fit into a unit."""
+    """Puts sections together as long as they fit into a unit."""
     lot: list[Section] = []
     for section in sections:
         workloads = sum(len(other.points) for other in lot)
@@ -184,12 +180,12 @@ def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
         yield lot
 
 
-def _unit(batch: Batch, tree: Tree, std: int) -> Unit:
+def _unit(batch: Batch, tree: AskedTree, std: int) -> TranslationUnit:
     headers = dict.fromkeys(section.site.header for section in batch.sections)
     folders = [overlay(name, tree.marked[name].data) for name in headers] if batch.marked else []
     short = ", ".join(name.removeprefix("tuning_").removesuffix(".cuh") for name in headers)
     rendered_from = context(batch.sections, tree.version)
-    return Unit(
+    return TranslationUnit(
         name=f"{short}{' (entries)' if batch.marked else ''}",
         identity=identity(rendered_from),
         text=partial(render, rendered_from),
@@ -199,70 +195,12 @@ def _unit(batch: Batch, tree: Tree, std: int) -> Unit:
     )
 
 
-def _read(batch: Batch, packed: str) -> Iterable[tuple[tuple[int, str, bool], tuple[str, ...]]]:
+def _read(
+    batch: Batch, packed: str
+) -> Iterable[tuple[tuple[Workload, str, bool], tuple[str, ...]]]:
     found = answers.unpack(packed)
     rows = [row for section in batch.sections for row in section.rows]
     if lost := len(rows) - len(found.keys() & range(len(rows))):
         raise InputError(f"the probe's PTX lacks {lost} of {len(rows)} answers", NOTHING)
     for index, (workload, arch) in enumerate(rows):
-        yield (id(workload), arch, batch.marked), found[index]
-
-
-def values(site: Site, row: Sequence[str]) -> dict[str, Value]:
-    """The values of a policy by name, a delay as CUB's type."""
-    row = row[: len(row) - 2] if site.dialect == "selectors" else row
-    names = [*site.values, *site.types]
-    found = {name: answers.value(text) for name, text in zip(names, row, strict=False)}
-    if site.delay:
-        kind, delay, latency = (answers.value(text) for text in row[len(names) :])
-        found["delay_constructor"] = _delay(str(kind)).spelled(delay, latency)
-    others = {
-        name
-        for algorithm, names in site.used_by.items()
-        if algorithm != found.get("algorithm")
-        for name in names
-    }
-    return {name: value for name, value in found.items() if name not in others}
-
-
-def origin(row: Sequence[str]) -> tuple[str, bool]:
-    """In the selector dialect: since which arch a policy is the same; if it is the default."""
-    since, default = (answers.value(text) for text in row[-2:])
-    return f"sm{since}", bool(default)
-
-
-def shown(
-    families: Sequence[BoundFamily], workload: Workload, row: Sequence[str], marked: Marked
-) -> Shown:
-    """What a row of a marked tree says; the families are those that were asked for."""
-    mark, *told = row
-    names = [binding.name for binding, _ in families]
-    keys, sizes = told[: len(names)], told[len(names) :]
-    roles = sized_roles(workload.call, families)
-    return Shown(
-        entry=marked.entry(answers.value(mark)),
-        keys=dict(zip(names, map(answers.key, keys), strict=True)),
-        sizes={r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)},
-    )
-
-
-def returned(
-    families: Sequence[BoundFamily], workload: Workload, row: Sequence[str], marked: Marked
-) -> Shown:
-    """The same in the selector dialect: which return decides; the families tell the sizes."""
-    roles = sized_roles(workload.call, families)
-    mark, *told = row
-    traits, sizes = told[: len(told) - len(roles)], told[len(told) - len(roles) :]
-    return Shown(
-        entry=marked.entry(answers.value(mark)),
-        keys={},
-        sizes={r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)},
-        traits=dict(zip(marked.traits, map(answers.value, traits), strict=False)),
-    )
-
-
-def _delay(kind: str) -> DelayConstructor:
-    for delay in types().delays:
-        if delay.kind == kind:
-            return delay
-    raise InputError(f"no delay constructor is called {kind!r}", "Add it to types.toml.")
+        yield (workload, arch, batch.marked), found[index]

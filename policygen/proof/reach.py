@@ -1,39 +1,43 @@
 """Finds entries that no workload can select, by looking which marks ever show in a policy."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from policygen.bindings.load import Bound, bound
 from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Site
-from policygen.model.cub import Cub
+from policygen.model.branches import steps
+from policygen.model.cub import Cub, Dialect
 from policygen.model.marks import Marked
 from policygen.model.reach import CallOnly, Unreachable
-from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
-from policygen.model.workload import axes, in_words
-from policygen.proof.causes import Seen, explain
+from policygen.model.selection import Selected
+from policygen.model.tuning import PolicyChain, TuningHeader
+from policygen.proof.ask import ask
+from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.compile import Progress
-from policygen.proof.probe import Answered, Asked, Tree, ask, shown, workloads
+from policygen.proof.probe import Asked, AskedTree, workloads
 from policygen.proof.resolve import used_families
 from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily, Workload
 
+UNANSWERED = Selected({})
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+
+@dataclass(slots=True)
+class Reachability:
     """What showed, and what did not."""
 
-    workloads: int
-    entries: int
-    unreachable: tuple[Unreachable, ...]
-    call_only: tuple[CallOnly, ...]
-    unknown: Mapping[str, int]
+    workloads: int = 0
+    entries: int = 0
+    unreachable: tuple[Unreachable, ...] = ()
+    call_only: tuple[CallOnly, ...] = ()
+    """Entries that are selected by calls which no benchmark makes."""
+    unknown: dict[str, int] = field(default_factory=dict)
     """Header → entries that were not seen where not every workload could be asked for."""
-    archs: tuple[str, ...]
-    errors: tuple[PolicygenError, ...]
+    archs: tuple[str, ...] = ()
+    errors: tuple[PolicygenError, ...] = ()
     unasked: tuple[str, ...] = ()
     """Families that no binding knows, and functions that no workload comes to."""
 
@@ -46,175 +50,67 @@ class Sightings:
     by_call: dict[int, str] = field(default_factory=dict)
 
     def note(self, number: int, point: Workload, arch: str) -> None:
-        """A workload selects an entry; the first one is its example."""
+        """Notes the first workload that selects an entry, as its example."""
         bench = isinstance(point.call, BenchmarkBinding)
         by = self.by_benchmark if bench else self.by_call
-        if number not in by:
-            by[number] = seen_on(point, arch)
+        by.setdefault(number, f"{point.name} on {arch}")
 
 
-@dataclass(slots=True)
-class Tally:
-    """Entries that are selected by benchmarks, by other calls alone, or never."""
-
-    entries: int = 0
-    unreachable: list[Unreachable] = field(default_factory=list)
-    call_only: list[CallOnly] = field(default_factory=list)
-    unknown: dict[str, int] = field(default_factory=dict)
-
-    def count(
-        self,
-        number: int,
-        family: Family,
-        entry: Entry,
-        seen: Sightings,
-        never: Callable[[], Unreachable] | None,
-    ) -> None:
-        """One entry; `never` says why nothing selects it, where every workload was answered."""
-        self.entries += 1
-        if number in seen.by_benchmark:
-            return
-        if number in seen.by_call:
-            self.call_only.append(CallOnly.of(family, entry, example=seen.by_call[number]))
-        elif never:
-            self.unreachable.append(never())
-        else:
-            self.unknown[family.header] = self.unknown.get(family.header, 0) + 1
-
-    def reached(
-        self, tried: Sequence[Asked], told: Answered, unasked: Iterable[str] = ()
-    ) -> Reached:
-        """All that was counted, by header and line."""
-        return Reached(
-            workloads=sum(len(place.points) for place in tried),
-            entries=self.entries,
-            unreachable=tuple(sorted(self.unreachable, key=order)),
-            call_only=tuple(sorted(self.call_only, key=order)),
-            unknown=self.unknown,
-            archs=tuple(sorted({a for place in tried for a in place.archs}, key=arch_number)),
-            errors=told.errors,
-            unasked=tuple(unasked),
-        )
-
-
-def all_told(place: Asked, told: Answered) -> bool:
-    """Whether every workload of a site was answered on every architecture."""
-    return all(told.of(p, arch, marked=True) for p in place.points for arch in place.archs)
-
-
-def seen_on(point: Workload, arch: str) -> str:
-    """A workload and an architecture in words."""
-    return f"{describe(point)} on {arch}"
-
-
-def tried_points(algorithm: Bound, site: Site, version: str) -> tuple[Workload, ...]:
-    """What is tried at a site: the workloads of benchmarks, and of further calls."""
-    calls = [*algorithm.benchmarks, *algorithm.calls]
-    mine = (call for call in calls if call.site == site.name)
-    return tuple(point for call in mine for point in workloads(call, version))
-
-
-def tried_sites(cub: Cub, headers: Sequence[TuningHeader]) -> tuple[Asked, ...]:
-    """Every site whose families the tree has, on the archs whose policies read them."""
-    chains = {chain.namespace: chain for header in headers for chain in header.chains}
-    found = []
-    for algorithm in bound(cub.version):
-        for site in algorithm.sites:
-            families = bound_families(algorithm, site, headers)
-            if site.dialect != "specializations" or not families:
-                continue
-            points = tried_points(algorithm, site, cub.version)
-            archs = _reading(chains.get(site.scope), families)
-            found.append(Asked(site, points, archs, families, values=False))
-    return tuple(found)
-
-
-def reach(
+def reach_both(
     cub: Cub,
-    tried: Sequence[Asked],
-    marked: Mapping[str, Marked],
+    headers: Sequence[TuningHeader],
+    families: Mapping[str, Marked],
+    returns: Mapping[str, Marked],
     toolchain: Toolchain,
     *,
     progress: Progress | None = None,
-) -> Reached:
-    """Asks for every workload which entry shows, and explains those that never do."""
-    told = ask(
-        tried,
-        Tree(cub.version, cub.include_folders, marked),
-        toolchain,
-        progress=progress,
-    )
-    tally = Tally()
-    for place in tried:
-        copy = marked[place.site.header]
-        lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
-        sightings, seen = Sightings(), Seen({}, {}, lines)
-        chains, scope = copy.header.chains, place.site.scope
-        read = {arch: used_families(chains, scope, arch) for arch in place.archs}
-        for point in place.points:
-            for arch in place.archs:
-                if row := told.of(point, arch, marked=True):
-                    _note(place, point, arch, row, copy, read[arch], sightings, seen)
-        complete = all_told(place, told)
-        for number, family, entry in _of(place, copy):
-            why = partial(explain, copy.header, family, entry, number, seen) if complete else None
-            tally.count(number, family, entry, sightings, why)
-    return tally.reached(tried, told)
+) -> Reachability:
+    """Finds what is never selected in families, and in the selectors that they may stand beside."""
+    found = Reachability()
+    asked = tried_sites(cub, headers)
+    _reach(found, cub, asked, families, toolchain, progress)
+    found.unasked = unasked(headers, asked)
+    if returns:
+        _reach(found, cub, tried_sites(cub, headers, "selectors"), returns, toolchain, progress)
+    return found
 
 
-def _note(
-    place: Asked,
-    point: Workload,
-    arch: str,
-    row: Sequence[str],
-    copy: Marked,
-    read: Collection[str],
-    sightings: Sightings,
-    seen: Seen,
-) -> None:
-    found = shown(place.families, point, row, copy)
-    if found.entry is not None:
-        sightings.note(found.entry, point, arch)
-    for family, key in found.keys.items():
-        if family in read:
-            seen.note(family, key, found.entry, seen_on(point, arch))
+def reach(
+    cub: Cub, asked: Sequence[Asked], marked: Mapping[str, Marked], toolchain: Toolchain
+) -> Reachability:
+    """Finds what is never selected by some workloads."""
+    found = Reachability()
+    _reach(found, cub, asked, marked, toolchain, None)
+    return found
 
 
-def describe(point: Workload) -> str:
-    """A workload in words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
-    if isinstance(point.call, BenchmarkBinding):
-        return in_words(point.call.name, point.values)
-    return " ".join(axes(point.values))
-
-
-def _of(place: Asked, copy: Marked) -> list[tuple[int, Family, Entry]]:
-    """The specializations of a site's families, with their numbers."""
-    names = {binding.name for binding, _ in place.families}
-    return [
-        (number, family, entry)
-        for number, (family, entry) in enumerate(copy.entries)
-        if family.name in names and family.namespace == place.site.scope and entry.kind != "primary"
-    ]
-
-
-def _reading(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> tuple[str, ...]:
-    """The archs whose policies read one of the families."""
-    names = {binding.name for binding, _ in families}
-    archs = {
-        policy.arch
-        for policy in (chain.policies if chain else ())
-        if any(use.family in names for use in policy.uses)
-    }
-    return tuple(sorted(archs, key=arch_number))
-
-
-def order(found: Unreachable | CallOnly) -> tuple[str, int]:
-    """By header and line."""
-    return found.header, found.line
+def tried_sites(
+    cub: Cub, headers: Sequence[TuningHeader], dialect: Dialect = "specializations"
+) -> tuple[Asked, ...]:
+    """Finds the sites of a dialect whose entries the tree has, with the archs that differ there."""
+    chains = {chain.namespace: chain for header in headers for chain in header.chains}
+    selectors = {header.name: header.selectors for header in headers if header.selectors}
+    found = []
+    for algorithm in bound(cub.version):
+        for site in algorithm.sites:
+            if site.dialect != dialect:
+                continue
+            families = bound_families(algorithm, site, headers)
+            if families:
+                archs = _reading(chains.get(site.scope), families)
+            elif dialect == "selectors" and site.header in selectors:
+                archs = steps(selectors[site.header])
+            else:
+                continue
+            points = _tried_points(algorithm, site, cub.version)
+            ordered = tuple(sorted(archs, key=arch_number))
+            asked = Asked(site, points, ordered, families, values=False)
+            found.append(replace(asked, branches=not families))
+    return tuple(found)
 
 
 def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[str, ...]:
-    """Families with specializations that no binding knows: nothing is said about them."""
+    """Lists families with specializations that no binding knows: nothing is said about them."""
     asked = {(place.site.scope, binding.name) for place in tried for binding, _ in place.families}
     return tuple(
         f"{family.namespace}::{family.name}"
@@ -222,3 +118,116 @@ def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[st
         for family in header.families
         if family.specializations and (family.namespace, family.name) not in asked
     )
+
+
+def _reach(
+    found: Reachability,
+    cub: Cub,
+    asked: Sequence[Asked],
+    marked: Mapping[str, Marked],
+    toolchain: Toolchain,
+    progress: Progress | None,
+) -> None:
+    """Asks for every workload which entry shows, and explains those that never do."""
+    tree = AskedTree(cub.version, cub.include_folders, marked)
+    told = ask(tree, asked, toolchain, progress=progress)
+    for places in _together(asked):
+        _count(found, places, marked[places[0].site.header], told.rows)
+    # A workload is tried for the old dispatcher and for the new one.
+    found.workloads = max(found.workloads, sum(len(place.points) for place in asked))
+    archs = {arch for place in asked for arch in place.archs}
+    found.archs = tuple(sorted({*found.archs, *archs}, key=arch_number))
+    found.errors += told.errors
+    found.unknown = dict(sorted(found.unknown.items()))
+    found.unreachable = tuple(sorted(found.unreachable, key=_order))
+    found.call_only = tuple(sorted(found.call_only, key=_order))
+
+
+def _together(asked: Sequence[Asked]) -> Iterator[list[Asked]]:
+    """Groups the sites that share their entries: those of a header where these are returns."""
+    by_header: dict[str, list[Asked]] = {}
+    for place in asked:
+        if place.site.dialect == "selectors":
+            by_header.setdefault(place.site.header, []).append(place)
+        else:
+            yield [place]
+    yield from by_header.values()
+
+
+def _count(
+    found: Reachability,
+    places: Sequence[Asked],
+    copy: Marked,
+    rows: Mapping[tuple[Workload, str], Selected],
+) -> None:
+    """Counts the entries of some sites: selected by benchmarks, by other calls alone, or never."""
+    by, seen = _sightings(places, copy, rows)
+    complete = all(spot in rows for place in places for spot in place.spots)
+    functions = {copy.entries[n][0].name for n in (*by.by_benchmark, *by.by_call)}
+    for number in _numbers(places, copy):
+        family, entry = copy.entries[number]
+        function = f"{family.namespace}::{family.name}"
+        if entry.kind == "branch" and complete and family.name not in functions:
+            found.unasked = tuple(dict.fromkeys((*found.unasked, function)))
+            continue
+        found.entries += 1
+        if number in by.by_benchmark:
+            continue
+        if number in by.by_call:
+            found.call_only += (CallOnly.of(family, entry, example=by.by_call[number]),)
+        elif complete:
+            found.unreachable += (explain(copy.header, family, entry, number, seen),)
+        else:
+            found.unknown[family.header] = found.unknown.get(family.header, 0) + 1
+
+
+def _sightings(
+    places: Sequence[Asked], copy: Marked, rows: Mapping[tuple[Workload, str], Selected]
+) -> tuple[Sightings, KeysSeen]:
+    """Notes what shows for the workloads of some sites, and where their keys lead."""
+    lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
+    by, seen = Sightings(), KeysSeen({}, {}, lines)
+    for place in places:
+        chains, scope = copy.header.chains, place.site.scope
+        read = {arch: used_families(chains, scope, arch) for arch in place.archs}
+        for point, arch in place.spots:
+            row = rows.get((point, arch), UNANSWERED)
+            if row.number is not None:
+                by.note(row.number, point, arch)
+            seen.look(row, read[arch], f"{point.name} on {arch}")
+    return by, seen
+
+
+def _numbers(places: Sequence[Asked], copy: Marked) -> list[int]:
+    """Numbers the entries that some sites may select: specializations, or returns for keys."""
+    names = {(p.site.scope, binding.name) for p in places for binding, _ in p.families}
+    return [
+        number
+        for number, (family, entry) in enumerate(copy.entries)
+        if (
+            entry.specific  # a default asks for a compute capability alone
+            if entry.kind == "branch"
+            else entry.kind != "primary" and (family.namespace, family.name) in names
+        )
+    ]
+
+
+def _tried_points(algorithm: Bound, site: Site, version: str) -> tuple[Workload, ...]:
+    """Lists what is tried at a site: the workloads of benchmarks, and of further calls."""
+    calls = [*algorithm.benchmarks, *algorithm.calls]
+    mine = (call for call in calls if call.site == site.name)
+    return tuple(point for call in mine for point in workloads(call, version))
+
+
+def _reading(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> set[str]:
+    """Finds the archs whose policies read one of the families."""
+    names = {binding.name for binding, _ in families}
+    return {
+        policy.arch
+        for policy in (chain.policies if chain else ())
+        if any(use.family in names for use in policy.uses)
+    }
+
+
+def _order(found: Unreachable | CallOnly) -> tuple[str, int]:
+    return found.header, found.line

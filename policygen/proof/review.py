@@ -1,4 +1,4 @@
-"""What a change of headers touches: its entries, and the workloads that get other values."""
+"""Finds what a change of headers touches: entries, and the workloads that get other values."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,6 @@ from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
 from policygen.model.review import Evidence, ReviewedEntry
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.model.workload import point_of
 
 Key = tuple[object, ...]
 """What an entry is known by, wherever it stands."""
@@ -37,7 +36,7 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Known:
     """What else is known of a tree, by the place of an entry."""
 
     evidence: Sequence[Evidence]
@@ -46,7 +45,7 @@ class Found:
 
 
 def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> list[Touched]:
-    """The live entries that differ, in the order of the headers; those that are gone come last."""
+    """Lists the live entries that differ, in the order of the headers; those that are gone last."""
     old, new = dict(_entries(before)), dict(_entries(after))
     found = [
         Touched(family, old[key][1] if key in old else None, entry)
@@ -58,9 +57,9 @@ def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> li
 
 
 def reviewed(
-    entries: Sequence[Touched], different: Sequence[Differing], known: Found
+    entries: Sequence[Touched], different: Sequence[Differing], known: Known
 ) -> tuple[tuple[ReviewedEntry, ...], tuple[Differing, ...]]:
-    """The entries with what they reach; and what differs by none of them."""
+    """Gives each entry what it reaches, and lists what differs by none of them."""
     after = {one.place: one for one in entries if one.after is not None}
     before = {EntryPlace.of(o.family, o.before): o for o in entries if o.before is not None}
     reached: dict[int, list[Differing]] = {}
@@ -76,9 +75,9 @@ def reviewed(
     return found, tuple(others)
 
 
-def _reviewed(one: Touched, rows: Sequence[Differing], known: Found) -> ReviewedEntry:
+def _reviewed(one: Touched, rows: Sequence[Differing], known: Known) -> ReviewedEntry:
     place = one.place
-    points = {point_of(row.benchmark, row.workload) for row in rows}
+    points = {row.point for row in rows}
     same = (place.header, place.family, place.args)
     entry = one.after or one.before
     assert entry is not None

@@ -1,8 +1,8 @@
-"""Which workloads a tree is asked about, where CUB decides them, and with which families."""
+"""Finds the workloads that a tree is asked about, and the sites that decide them."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from policygen.bindings.load import Bound, axis_values, bound, types
 from policygen.errors import InputError
@@ -10,20 +10,8 @@ from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
 from policygen.model.tuning import Family, TuningHeader
 from policygen.model.workload import axis_name
-from policygen.proof.probe import workloads
+from policygen.proof.probe import Asked, workloads
 from policygen.proof.unit import BoundFamily, Workload
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A site of this tree, with what is asked there."""
-
-    algorithm: str
-    site: Site
-    families: tuple[BoundFamily, ...]
-    points: tuple[Workload, ...]
-    tuned: bool = True
-    """Whether CUB has entries for it, in either dialect; without any, all values are defaults."""
 
 
 def places(
@@ -32,8 +20,8 @@ def places(
     pattern: re.Pattern[str],
     axes: Mapping[str, frozenset[str]],
     header_names: frozenset[str] = frozenset(),
-) -> tuple[Place, ...]:
-    """Every site of these headers with benchmarks that match; nothing left is an error."""
+) -> tuple[Asked, ...]:
+    """Finds the sites of these headers with benchmarks that match; finding none is an error."""
     found = []
     for algorithm in bound(cub.version):
         for site in sites_of(algorithm, cub.dialect):
@@ -49,7 +37,8 @@ def places(
             if points:
                 families = bound_families(algorithm, site, headers)
                 tuned = any(binding.site == site.name for binding in algorithm.families)
-                found.append(Place(algorithm.algorithm, site, families, tuple(points), tuned))
+                asked = Asked(site, tuple(points), families=families, tuned=tuned)
+                found.append(replace(asked, algorithm=algorithm.algorithm))
     if not found:
         raise nothing_bound(cub.version, pattern, axes, header_names)
     return tuple(found)
@@ -58,15 +47,15 @@ def places(
 def bound_families(
     algorithm: Bound, site: Site, headers: Sequence[TuningHeader]
 ) -> tuple[BoundFamily, ...]:
-    """The families that a site's policies read; none in the selector dialect."""
+    """Finds the families that a site's policies read; none in the selector dialect."""
     if site.dialect == "selectors":
         return ()
     found = algorithm.families_at(site, headers)
     return tuple((binding, _kinds(binding, family)) for binding, family in found)
 
 
-def scaled_families(version: str, place: Place) -> tuple[BoundFamily, ...]:
-    """The families that tell by which sizes the counts of a site are scaled, in any dialect."""
+def scaled_families(version: str, place: Asked) -> tuple[BoundFamily, ...]:
+    """Finds the families that tell by which sizes the counts of a site are scaled."""
     return tuple(
         (binding, ())
         for algorithm in bound(version)
@@ -77,7 +66,7 @@ def scaled_families(version: str, place: Place) -> tuple[BoundFamily, ...]:
 
 
 def marked_members(algorithms: Sequence[Bound], dialect: Dialect) -> dict[tuple[str, str], str]:
-    """Which member of which family carries a mark, by namespace and name."""
+    """Finds the member of each family that carries a mark, by namespace and name."""
     found = {}
     for algorithm in algorithms:
         for binding in algorithm.families:
@@ -89,7 +78,7 @@ def marked_members(algorithms: Sequence[Bound], dialect: Dialect) -> dict[tuple[
 def with_new_families(
     members: Mapping[tuple[str, str], str], header: TuningHeader
 ) -> dict[tuple[str, str], str]:
-    """The same for families that no binding knows yet: they are marked as their siblings are."""
+    """Adds families that no binding knows yet: they are marked as their siblings are."""
     found = dict(members)
     for family in header.families:
         like = _like(family, [name for space, name in members if space == family.namespace])
@@ -101,7 +90,7 @@ def with_new_families(
 def with_new(
     families: Sequence[BoundFamily], declared: Sequence[Family]
 ) -> tuple[BoundFamily, ...]:
-    """The families of a site, and those of its namespace that were made after one of them."""
+    """Adds to a site's families those of its namespace that were made after one of them."""
     known = {binding.name: (binding, kinds) for binding, kinds in families}
     found = list(families)
     for family in declared:
@@ -114,7 +103,7 @@ def with_new(
 
 
 def _like(family: Family, names: Sequence[str]) -> str | None:
-    """Of some families the newest earlier one that is called the same but for its arch."""
+    """Finds the newest earlier family that is called the same but for its arch."""
     end = family.name.removeprefix(family.arch)
     earlier = [name for name in names if name.endswith(end) and _arch(name) <= _arch(family.name)]
     return max(earlier, key=_arch, default=None)
@@ -126,7 +115,7 @@ def _arch(name: str) -> int:
 
 
 def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:
-    """One for each name: of the tree's dialect where the version has it, else of the other."""
+    """Chooses a site for each name: in the tree's dialect where it has one, else in the other."""
     names = dict.fromkeys(site.name for site in algorithm.sites)
     other: Dialect = "specializations" if dialect == "selectors" else "selectors"
     found = [algorithm.site(name, dialect) or algorithm.site(name, other) for name in names]
@@ -144,7 +133,7 @@ def _kinds(binding: FamilyBinding, family: Family) -> tuple[str, ...]:
 
 
 def matches(point: Workload, axes: Mapping[str, frozenset[str]]) -> bool:
-    """CCCL's `-a`: `T{ct}=I8`; the flags may be left out, and an older name of an axis is known."""
+    """Whether CCCL's `-a` keeps a workload: `T{ct}=I8`, also without flags, or by an older name."""
     assert isinstance(point.call, BenchmarkBinding)
     names = {**{name: name for name in point.values}, **_older(point.call)}
     return all(
@@ -163,7 +152,7 @@ def nothing_bound(
     axes: Mapping[str, frozenset[str]],
     header_names: frozenset[str],
 ) -> InputError:
-    """What was asked for, and what there is."""
+    """Says what was asked for, and what there is."""
     benchmarks = [b for algorithm in bound(version) for b in algorithm.benchmarks]
     asked = [f"-R {pattern.pattern!r}"] if pattern.pattern else []
     asked += [f"-a '{axis}=[{','.join(sorted(wanted))}]'" for axis, wanted in axes.items()]
@@ -185,7 +174,7 @@ def nothing_bound(
 
 
 def remarks(cub: Cub, header_names: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """What a user should know of the bindings that are used for a tree; its headers, if all."""
+    """Says what a user should know of the bindings of a tree; `header_names` are all of its own."""
     compiled, found = types().compiled, []
     if not any(cub.version == known or cub.version.startswith(f"{known}.") for known in compiled):
         found.append(

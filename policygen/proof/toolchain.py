@@ -1,4 +1,4 @@
-"""The CUDA compiler: where it is, which release, which architectures it can compile."""
+"""Finds the CUDA compiler: where it is, which release, which architectures it compiles for."""
 
 import os
 import re
@@ -50,7 +50,7 @@ class Toolchain:
 
 
 def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:
-    """Nvcc of `CUDA_HOME`, else of the extra `cuda`, else on PATH, else of `/usr/local/cuda`."""
+    """Finds nvcc: of `CUDA_HOME`, of the extra `cuda`, on PATH, or in `/usr/local/cuda`."""
     for candidate in _candidates(os.environ if environment is None else environment):
         if candidate.is_file():
             return _describe(candidate)
@@ -58,7 +58,7 @@ def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:
 
 
 def find_disassembler(toolchain: Toolchain) -> Path:
-    """Cuobjdump beside nvcc, else on PATH; it starts nvdisasm, which must be there, too."""
+    """Finds cuobjdump beside nvcc, else on PATH; it starts nvdisasm, which must be there, too."""
     _tool("nvdisasm", toolchain)
     return _tool("cuobjdump", toolchain)
 

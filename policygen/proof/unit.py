@@ -7,25 +7,39 @@ from dataclasses import dataclass
 from itertools import product
 
 from policygen import resources
+from policygen.bindings.archs import ladder
 from policygen.bindings.load import axis_type, is_constant, units_of
+from policygen.bindings.words import words
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
+from policygen.model.workload import Point, axes, in_words, point_of
 from policygen.rendering import fill
 
 TEMPLATE = "probe/unit.cu.j2"
-LADDER = (50, 52, 60, 61, 62, 70, 75, 80, 86, 89, 90, 100, 103, 107, 110, 120, 121)
-"""Compute capabilities at which CUB's policies may change."""
 
 BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
 """A family, and for each of its template parameters whether it is a `type` or a `value`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """A point of a call's axes."""
+    """A point of a call's axes; two are never the same one."""
 
     call: Call
     values: Mapping[str, str]
+
+    @property
+    def point(self) -> Point:
+        """The workload of a benchmark as a key."""
+        assert isinstance(self.call, BenchmarkBinding)
+        return point_of(self.call.name, self.values)
+
+    @property
+    def name(self) -> str:
+        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`; without a name where it has none."""
+        if isinstance(self.call, BenchmarkBinding):
+            return in_words(self.call.name, self.values)
+        return " ".join(axes(self.values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +63,20 @@ class Section:
 
 
 def context(sections: Sequence[Section], version: str) -> dict[str, object]:
-    """All that a unit is rendered from; its rows are numbered through all sections."""
+    """Gathers what a unit is rendered from; its rows are numbered through all sections."""
     return {
         "headers": sorted({section.site.header for section in sections}),
         "marks": sorted({f.mark for s in sections for f, _ in s.families or ()}),
+        "counts": words().selectors.counts,
         "returns": any(s.families is not None and s.site.dialect == "selectors" for s in sections),
         "includes": sorted({name for section in sections for name in _includes(section, version)}),
-        "ladder": LADDER,
+        "ladder": [arch_number(arch) for arch in ladder()],
         "sections": list(_sections(sections, version)),
     }
 
 
 def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
-    """The roles of a call whose sizes scale a count, in the families or in the benchmark."""
+    """Finds the roles of a call whose sizes scale a count, in families or in the benchmark."""
     units = [rule.unit for binding, _ in families for rule in binding.members.values()]
     if isinstance(call, BenchmarkBinding):
         units += [*call.units.values(), *units_of(call.name)]
@@ -77,7 +92,7 @@ def identity(rendered_from: Mapping[str, object]) -> str:
 
 
 def render(rendered_from: Mapping[str, object]) -> str:
-    """One unit."""
+    """Renders a unit."""
     return fill(TEMPLATE, rendered_from, trim=False)
 
 
@@ -114,7 +129,7 @@ def _includes(section: Section, version: str) -> Iterator[str]:
 
 
 def axis_headers(point: Workload, version: str) -> Iterator[str]:
-    """The headers that the types of a workload come from."""
+    """Finds the headers that the types of a workload come from."""
     for axis, text in point.values.items():
         if axis in point.call.axes and not is_constant(text):
             header = axis_type(text, version).header
@@ -171,7 +186,7 @@ def _workload(
 
 
 def axis_declaration(axis: str, text: str, version: str) -> str:
-    """What a unit calls `axis::T`."""
+    """Declares what a unit calls `axis::T`."""
     if is_constant(text):
         return f"static constexpr auto {axis} = {text};"
     return f"using {axis} = {axis_type(text, version).cpp};"

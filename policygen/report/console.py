@@ -1,65 +1,65 @@
-"""The terminal: one console for results, and how numbers look on it."""
+"""The terminal: where results go, and how names and numbers look on it."""
 
 import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from policygen.model.cub import Cub
+    from policygen.report.blocks import Block
+    from policygen.report.terminal import Terminal
+
+P = ParamSpec("P")
 
 
-def results() -> "Console":
-    """Standard output; colour follows the terminal, `NO_COLOR` and `FORCE_COLOR`."""
+def results() -> "Terminal":
+    """Open standard output; colour follows the terminal, `NO_COLOR` and `FORCE_COLOR`."""
     from policygen.report.terminal import Terminal
 
     return Terminal(sys.stdout)
 
 
-def messages() -> "Console":
-    """Standard error, where standard output holds something else."""
+def messages() -> "Terminal":
+    """Open standard error, where standard output holds something else."""
     from policygen.report.terminal import Terminal
 
     return Terminal(sys.stderr)
 
 
+def show(blocks: "Iterable[Block]") -> None:
+    """Print blocks as results."""
+    results().write(blocks)
+
+
+def printed(view: Callable[P, "Iterable[Block]"]) -> Callable[P, None]:
+    """Make a function that prints what a view shows."""
+
+    @wraps(view)
+    def show_it(*given: P.args, **options: P.kwargs) -> None:
+        show(view(*given, **options))
+
+    return show_it
+
+
 def nearby(path: Path) -> str:
-    """A path as it is written from here, when it is below the current folder."""
+    """Write a path as it is from here, when it is below the current folder."""
     here = Path.cwd()
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
 
 
 def short(name: str) -> str:
-    """A benchmark, with or without its workload, without what all of CUB's begin with."""
+    """Name a benchmark, with or without its workload, without what all of CUB's begin with."""
     return name.removeprefix("cub.bench.")
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """`1 entry`, `7 entries`."""
+    """Count `1 entry`, `7 entries`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def tree_line(cub: "Cub") -> str:
-    """The tree that an output is about, and how it was found."""
+    """Name the tree that an output is about, and how it was found."""
     found = f"{cub.found}, changed since it was fetched" if cub.changed else cub.found
     return f"CUB {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{found}]"
-
-
-def fill(items: list[str], width: int, first: str, hang: str, gap: str) -> list[str]:
-    """Items side by side, as many as fit; one that does not fit alone is left whole."""
-    rows: list[str] = []
-    for item in items:
-        if rows and len(rows[-1]) + len(gap) + len(item) <= width:
-            rows[-1] += gap + item
-        else:
-            rows.append((hang if rows else first) + item)
-    return rows
-
-
-def print_filled(
-    out: "Console", items: list[str], indent: str, hang: str, style: str, gap: str = " "
-) -> None:
-    """Items side by side on lines of one style; later lines are indented further."""
-    for row in fill(items, out.width, indent, indent + hang, gap):
-        out.print(row, style=style)

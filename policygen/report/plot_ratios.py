@@ -1,25 +1,48 @@
 """Variant ratio plots, as CUB's tuning documentation has them: quantiles of base over variant."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from policygen.errors import InputError
+from policygen.report import plots
+from policygen.report.plots import LEAST_SPAN, Numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from policygen.report.plots import Numbers, RatioPanel
-
 # Told apart also by those who see few colours, and none of them red: that is the line at 1.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#7a3e9d", "#56b4e9", "#8c6d31", "#404040")
 STROKES = ("solid", "dashed", "dotted", "dashdot")
-LEAST_SPAN = 0.02
-"""Less than this around 1 is noise and is not blown up to the size of the panel."""
 LABEL = 24
 """Letters on a line of a row's or column's label."""
 
 
-def draw_ratios(figure: "Figure", panels: "Sequence[RatioPanel]") -> None:
-    """Panels that share their axes, a row for each size; none for what does not exist."""
+@dataclass(frozen=True, slots=True)
+class RatioPanel:
+    """One runtime workload: its place in the grid, and the samples of base and some variants."""
+
+    row: str
+    column: str
+    base: Numbers
+    variants: Mapping[str, Numbers]
+
+
+def ratio_plot(title: str, panels: Sequence[RatioPanel], path: Path) -> None:
+    """Plot base's quantiles over the variants', a panel for each runtime workload."""
+    plots.check_suffix(path)
+    if not any(panel.variants for panel in panels):
+        raise InputError("nothing to plot: no runtime workload has samples of base and a variant")
+    with plots.figure(title, path) as figure:
+        draw_ratios(figure, panels)
+
+
+def draw_ratios(figure: "Figure", panels: Sequence[RatioPanel]) -> None:
+    """Draw panels that share their axes, a row for each size; none for what does not exist."""
     by_row: dict[str, list[RatioPanel]] = {}
     for panel in panels:
         by_row.setdefault(panel.row, []).append(panel)
@@ -62,10 +85,8 @@ def draw_ratios(figure: "Figure", panels: "Sequence[RatioPanel]") -> None:
     )
 
 
-def quantile_ratios(base: "Numbers", variant: "Numbers") -> "tuple[Numbers, Numbers]":
-    """The quantiles 0.01 to 0.99, and base's time over the variant's at each."""
-    import numpy as np
-
+def quantile_ratios(base: Numbers, variant: Numbers) -> tuple[Numbers, Numbers]:
+    """Take the quantiles 0.01 to 0.99, and base's time over the variant's at each."""
     x = np.arange(1, 100) / 100
     return x, np.quantile(base, x) / np.quantile(variant, x)
 
@@ -90,7 +111,7 @@ def _limits(values: list[float]) -> tuple[float, float]:
 
 
 def _size(figure: "Figure", rows: int, columns: int, names: list[str]) -> None:
-    """Few panels are large, many are small, and none is too small to read."""
+    """Set the size: few panels are large, many are small, and none is too small to read."""
     width = min(4.5, max(1.9, 10 / columns))
     height = min(2.4, max(1.5, 8 / rows))
     figure.set_size_inches(max(5.5, width * columns + 0.7), height * rows + 0.9)
@@ -105,7 +126,7 @@ def _legend_columns(figure: "Figure", names: list[str]) -> int:
 
 
 def _broken(label: str) -> str:
-    """A long label on several lines, at its commas and after the name of a sub-benchmark."""
+    """Break a long label into several lines, at its commas and behind a sub-benchmark."""
     if len(label) <= LABEL:
         return label
     return label.replace(": ", ":\n").replace(", ", ",\n")

@@ -1,29 +1,39 @@
 """The score over two parameters as a heat map, with its colours centred at 1."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from policygen.errors import InputError
+from policygen.report import plots
+from policygen.report.plots import LEAST_SPAN, Numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
-    from policygen.report.plots import Numbers
-
 Cells = Mapping[tuple[int, int], float]
 
-LEAST_SPAN = 0.02
-"""Scores nearer to 1 than this are noise and stay pale."""
 ROOM = (0.36, 0.17)
 """Inches that a number of 7 points needs."""
 LABELS = 40
 """The most labels along an axis."""
 
 
-def draw_scores(figure: "Figure", x_name: str, y_name: str, cells: Cells) -> None:
-    """One cell for each pair of values; what was not measured is hatched, the best is framed."""
-    import numpy as np
+def score_map(title: str, x_name: str, y_name: str, cells: Cells, path: Path) -> None:
+    """Plot the score for each pair of values of two parameters; the best one is framed."""
+    plots.check_suffix(path)
+    if not cells:
+        raise InputError(f"nothing to plot: no variant has both {x_name} and {y_name}")
+    with plots.figure(title, path) as figure:
+        draw_scores(figure, x_name, y_name, cells)
 
+
+def draw_scores(figure: "Figure", x_name: str, y_name: str, cells: Cells) -> None:
+    """Draw one cell for each pair of values; what was not measured is hatched."""
     xs, ys = sorted({x for x, _ in cells}), sorted({y for _, y in cells})
     wide, high = _cell_size(len(xs), len(ys))
     figure.set_size_inches(max(4.5, wide * len(xs) + 1.9), max(3.0, high * len(ys) + 1.2))
@@ -51,10 +61,8 @@ def _cell_size(columns: int, rows: int) -> tuple[float, float]:
     return min(0.62, max(0.12, 12 / columns)), min(0.36, max(0.12, 8 / rows))
 
 
-def _mesh(axes: "Axes", values: "Numbers") -> "QuadMesh":
-    """Blue is faster, red slower, white is base; one score in ten may be beyond the colours."""
-    import numpy as np
-
+def _mesh(axes: "Axes", values: Numbers) -> "QuadMesh":
+    """Colour scores: blue is faster, red slower, white is base; one in ten may be beyond."""
     span = max(LEAST_SPAN, float(np.nanquantile(np.abs(values - 1), 0.9)))
     return axes.pcolormesh(
         np.ma.masked_invalid(values),
@@ -66,10 +74,8 @@ def _mesh(axes: "Axes", values: "Numbers") -> "QuadMesh":
     )
 
 
-def _beyond(mesh: "QuadMesh", values: "Numbers") -> Any:
-    """Which ends of the colours have scores beyond them."""
-    import numpy as np
-
+def _beyond(mesh: "QuadMesh", values: Numbers) -> Any:
+    """Say which ends of the colours have scores beyond them."""
     low, high = mesh.get_clim()
     below, above = np.nanmin(values) < low, np.nanmax(values) > high
     return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
@@ -89,9 +95,7 @@ def _name(axes: "Axes", xs: list[int], ys: list[int], x_name: str, y_name: str) 
         axes.tick_params(axis="x", rotation=90)
 
 
-def _write(axes: "Axes", mesh: "QuadMesh", values: "Numbers") -> None:
-    import numpy as np
-
+def _write(axes: "Axes", mesh: "QuadMesh", values: Numbers) -> None:
     low, high = mesh.get_clim()
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):

@@ -17,7 +17,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DiffRow:
     """A line on both sides; none where a side has no counterpart."""
 
     kind: str
@@ -26,7 +26,7 @@ class Row:
     new: tuple[int, str] | None
 
 
-def side_by_side(diff: str) -> Iterator[Row]:
+def side_by_side(diff: str) -> Iterator[DiffRow]:
     """The rows of a unified diff; lines that were replaced stand beside each other."""
     removed: list[tuple[int, str]] = []
     added: list[tuple[int, str]] = []
@@ -36,7 +36,7 @@ def side_by_side(diff: str) -> Iterator[Row]:
         if hunk := _HUNK.match(line):
             yield from _replaced(removed, added)
             if begun:
-                yield Row("gap", None, None)
+                yield DiffRow("gap", None, None)
             begun = True
             before, after = int(hunk[1]), int(hunk[2])
         elif not begun or line.startswith("\\"):
@@ -49,7 +49,7 @@ def side_by_side(diff: str) -> Iterator[Row]:
             after += 1
         else:
             yield from _replaced(removed, added)
-            yield Row("same", (before, line[1:]), (after, line[1:]))
+            yield DiffRow("same", (before, line[1:]), (after, line[1:]))
             before, after = before + 1, after + 1
     yield from _replaced(removed, added)
 
@@ -64,8 +64,8 @@ def coloured(text: str) -> str:
     return "".join([*parts, escape(text[end:])])
 
 
-def _replaced(removed: list[tuple[int, str]], added: list[tuple[int, str]]) -> Iterator[Row]:
+def _replaced(removed: list[tuple[int, str]], added: list[tuple[int, str]]) -> Iterator[DiffRow]:
     for old, new in zip_longest(removed, added):
-        yield Row("changed", old, new)
+        yield DiffRow("changed", old, new)
     removed.clear()
     added.clear()

@@ -11,7 +11,7 @@ LINES = "\n\t"
 """What stays in text of several lines."""
 
 
-class Shown:
+class ShownStream:
     """A text stream that shows what it is given; what has to be as it is goes to `stream`.
 
     It has no `buffer`, by which bytes could pass it.
@@ -47,7 +47,7 @@ class Shown:
 def shown() -> Iterator[None]:
     """Standard output and standard error show what they are given, whoever writes to them."""
     before = sys.stdout, sys.stderr
-    own: list[Any] = [Shown(raw(stream)) for stream in before]
+    own: list[Any] = [ShownStream(raw(stream)) for stream in before]
     sys.stdout, sys.stderr = own
     try:
         yield
@@ -58,4 +58,4 @@ def shown() -> Iterator[None]:
 
 def raw(stream: TextIO) -> TextIO:
     """Behind a stream that shows: for text that is known, with our own escape sequences."""
-    return stream.stream if isinstance(stream, Shown) else stream
+    return stream.stream if isinstance(stream, ShownStream) else stream

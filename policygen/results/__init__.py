@@ -1,1 +1,1 @@
-"""Tuning databases to tables, scores and choices; pandas and sqlite-utils live here alone."""
+"""Tuning databases to tables, scores and choices; pandas lives here alone."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic import AwareDatetime
 
@@ -14,9 +14,6 @@ from policygen.errors import InputError
 from policygen.model.base import Record
 from policygen.model.results import Decision, RunKey
 from policygen.store_schema import open_store, stamp, told, transaction
-
-if TYPE_CHECKING:
-    from sqlite_utils import Database
 
 State = Literal["chosen", "planned", "applied", "verified", "undone"]
 PATIENCE = 30.0
@@ -97,16 +94,13 @@ class Store:
 
     def history(self, algorithm: str | None = None) -> tuple[StoredChoice, ...]:
         """All decisions in the order they were stored, or those about one benchmark."""
-        from sqlite_utils import Database  # it takes longer to load than to write
-
         query = "SELECT * FROM choices WHERE ?1 IS NULL OR algorithm = ?1 ORDER BY id"
-        database = Database(self._connection, execute_plugins=False)
-        with told(self.path), self._transaction("BEGIN"):
-            rows = list(database.query(query, [algorithm]))
+        with told(self.path), transaction(self._connection, "BEGIN") as connection:
+            rows = list(_rows(connection, query, algorithm))
             sources = _by_choice(
-                database, "SELECT choice, path, sha256 FROM sources ORDER BY rowid"
+                connection, "SELECT choice, path, sha256 FROM sources ORDER BY rowid"
             )
-            outcomes = _by_choice(database, "SELECT choice, state, at FROM outcomes ORDER BY id")
+            outcomes = _by_choice(connection, "SELECT choice, state, at FROM outcomes ORDER BY id")
             return tuple(
                 StoredChoice(
                     **row | {"workload": json.loads(row["workload"])},
@@ -119,18 +113,19 @@ class Store:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         # IMMEDIATE waits for another writer here, not half way.
-        with told(self.path), self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with transaction(self._connection, begin) as connection:
+        with told(self.path), transaction(self._connection, "BEGIN IMMEDIATE") as connection:
             yield connection
 
 
-def _by_choice(database: "Database", query: str) -> dict[int, tuple[dict[str, Any], ...]]:
+def _rows(connection: sqlite3.Connection, query: str, *values: object) -> Iterator[dict[str, Any]]:
+    found = connection.execute(query, values)
+    names = [column[0] for column in found.description]
+    return (dict(zip(names, row, strict=True)) for row in found)
+
+
+def _by_choice(connection: sqlite3.Connection, query: str) -> dict[int, tuple[dict[str, Any], ...]]:
     found: dict[int, tuple[dict[str, Any], ...]] = {}
-    for row in database.query(query):
+    for row in _rows(connection, query):
         choice = row.pop("choice")
         found[choice] = (*found.get(choice, ()), row)
     return found

@@ -25,7 +25,7 @@ _QUESTION = """
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Counted:
     """What stands in a header; offsets into the file."""
 
     families: tuple[Span, ...]
@@ -34,7 +34,7 @@ class Seen:
 
 
 @lru_cache(maxsize=1)
-def look(data: bytes) -> Seen:
+def look(data: bytes) -> Counted:
     """What tree-sitter finds in a header; both checks ask for the same."""
     from tree_sitter import QueryCursor
 
@@ -42,7 +42,7 @@ def look(data: bytes) -> Seen:
     tree = parser.parse(_MACROS.sub(lambda match: b" " * len(match[0]), data))
     found = QueryCursor(question).captures(tree.root_node)
     returns = sorted(node.start_byte for node in found.get("return", []))
-    return Seen(_families(data, found.get("name", [])), tuple(returns))
+    return Counted(_families(data, found.get("name", [])), tuple(returns))
 
 
 def _families(data: bytes, nodes: Iterable[Any]) -> tuple[Span, ...]:
@@ -51,7 +51,7 @@ def _families(data: bytes, nodes: Iterable[Any]) -> tuple[Span, ...]:
     return tuple(sorted(Span(at + match.start(1), at + match.end(1)) for at, match in found))
 
 
-def check_families(text: Text, seen: Seen, names: Collection[int]) -> None:
+def check_families(text: Text, seen: Counted, names: Collection[int]) -> None:
     """Raises at a template of a family that was not read; `names` are where those that were are."""
     for span in seen.families:
         if span.start not in names:
@@ -59,7 +59,7 @@ def check_families(text: Text, seen: Seen, names: Collection[int]) -> None:
             raise text.error(span.start, f"{name}: cannot read this declaration", width=len(name))
 
 
-def check_returns(text: Text, seen: Seen, bodies: Iterable[Span]) -> None:
+def check_returns(text: Text, seen: Counted, bodies: Iterable[Span]) -> None:
     """Raises at a return outside of the bodies of all functions that were found."""
     spans = iter(sorted(bodies))
     body = next(spans, None)

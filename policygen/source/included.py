@@ -6,8 +6,10 @@ The headers of Thrust and libcu++ are looked at where a tuning header names them
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
+from policygen.bindings.words import words
 from policygen.errors import SourceError
 from policygen.opening import NotOpenedError, read_inside
 from policygen.source.files import tree_around
@@ -15,15 +17,25 @@ from policygen.source.text import Text
 
 # "#  include <cub/device/dispatch/tuning/common.cuh>", '#include "entries.inl"'
 _INCLUDE = re.compile(rb'#[ \t]*include[ \t]*([<"])([^>"\n]*)[>"]')
-# What begins with letters is searched fast.
-_WORTH_A_LOOK = re.compile(rb"sm\d{2,3}_|policy_selector")
-# "struct sm90_tuning<", "get_sm90_tuning(", "struct policy_selector {"
-_TUNINGS = re.compile(
-    rb"\b(?:struct|class)\b[^;{}<>=,()]*\b(?:sm\d{2,3}_\w+\s*[<{:]|policy_selector\s*[{:])"
-    rb"|\b\w*sm\d{2,3}_\w*\s*\([^(){};]*\)[^(){};=]*->[^(){};=]*\{"
-)
 _NAME = "tuning_*.cuh"
 _FOLLOWED = "cub"
+
+
+@cache
+def _worth_a_look() -> re.Pattern[bytes]:
+    """What begins with letters is searched fast."""
+    return re.compile(rb"sm\d{2,3}_|" + words().selectors.name.encode())
+
+
+@cache
+def _tunings() -> re.Pattern[bytes]:
+    """`struct sm90_tuning<`, `get_sm90_tuning(`, `struct policy_selector {`."""
+    return re.compile(
+        rb"\b(?:struct|class)\b[^;{}<>=,()]*"
+        rb"\b(?:sm\d{2,3}_\w+\s*[<{:]|%b\s*[{:])"
+        rb"|\b\w*sm\d{2,3}_\w*\s*\([^(){};]*\)[^(){};=]*->[^(){};=]*\{"
+        % words().selectors.name.encode()
+    )
 
 
 @dataclass(slots=True)
@@ -67,7 +79,7 @@ def _look(file: Path, root: Path) -> tuple[bool, tuple[Path, ...]]:
         if not file.is_relative_to(root / _FOLLOWED):
             return False, ()  # a library may be kept elsewhere
         raise SourceError(str(file), 1, 1, error.reason, remedy=error.remedy) from error
-    holds = bool(_WORTH_A_LOOK.search(data) and _TUNINGS.search(Text("", data).code))
+    holds = bool(_worth_a_look().search(data) and _tunings().search(Text("", data).code))
     if not file.is_relative_to(root / _FOLLOWED):
         return holds, ()
     own = (m for m in _includes(data) if m[1] == b'"' or m[2].startswith(b"cub/"))

@@ -144,3 +144,8 @@ _CONTINUES = re.compile(rb"\s*[;,.)]")
 def _continues(code: bytes, at: int, end: int) -> bool:
     """After `int x{1}` comes a `;`, after a function's body the next statement."""
     return _CONTINUES.match(code, at, end) is not None
+
+
+def member_values(members: tuple[Member, ...]) -> dict[str, Value]:
+    """Values by name; what is no constant is given as it is spelled."""
+    return {m.name: m.spelling if m.value is None else m.value for m in members}

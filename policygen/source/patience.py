@@ -12,6 +12,11 @@ SECONDS = 3.0
 """Processor time for one file; the largest of CUB takes a tenth of a second."""
 
 
+def too_long(seconds: float) -> str:
+    """Why a file is refused that took all of its time."""
+    return f"it takes more than {seconds:g} seconds of processor time to read"
+
+
 @contextmanager
 def limited(path: str, seconds: float = SECONDS) -> Iterator[None]:
     """Ends the block with a refusal of the file when it takes longer.
@@ -27,7 +32,7 @@ def limited(path: str, seconds: float = SECONDS) -> Iterator[None]:
             path,
             1,
             1,
-            f"it takes more than {seconds:g} seconds of processor time to read",
+            too_long(seconds),
             remedy="No source of CUB is like this.",
         )
 

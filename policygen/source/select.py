@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Set
 
+from policygen.bindings.words import words
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 
 
@@ -39,7 +40,12 @@ def matches(pattern: re.Pattern[str], owner: Family | PolicyChain) -> bool:
     last = owner.name if isinstance(owner, Family) else owner.hub
     return any(
         pattern.match(text)
-        for text in (name, f"cub.bench.{name}", owner.header, f"{owner.namespace}::{last}")
+        for text in (
+            name,
+            f"{words().benchmarks.prefix}{name}",
+            owner.header,
+            f"{owner.namespace}::{last}",
+        )
     )
 
 

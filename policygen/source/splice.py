@@ -1,6 +1,6 @@
 """Edits to bytes: checked for what they expect and for overlap, then spliced once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from policygen.errors import InputError
 from policygen.model.base import Span
@@ -40,3 +40,10 @@ def splice(path: str, data: bytes, edits: Sequence[Edit]) -> bytes:
         at, before = end, edit.span
     parts.append(data[at:])
     return b"".join(parts)
+
+
+def replaced(data: bytes, changes: Iterable[tuple[Span, str]]) -> bytes:
+    """A copy with other text at some places, whatever stands there."""
+    for span, text in sorted(changes, reverse=True):
+        data = data[: span.start] + text.encode() + data[span.end :]
+    return data

@@ -41,7 +41,7 @@ def find(cub: str | None, cwd: Path) -> Cub:
 
 
 def find_any(cub: str | None, cwd: Path) -> Cub | None:
-    """The same; none is none."""
+    """Find the tree that is named, or the first on the way, if there is any."""
     cwd = absolute(cwd, Path.cwd())
     if cub is not None:
         return open_given(cub, cwd, cwd, "--cub")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.bindings.archs import archs, gpu_arch, gpu_archs
+from policygen.bindings.archs import archs, gpu_arch, gpu_archs, ladder
 from policygen.model.arch import arch_number
 
 
@@ -48,3 +48,8 @@ def test_architectures_stand_in_their_order_with_more_memory_on_request_than_dec
 def test_no_gpu_is_of_two_architectures():
     names = [gpu for one in archs().values() for gpu in one.gpus]
     assert len(names) == len(set(names)) == len(gpu_archs())
+
+
+def test_the_ladder_rises_from_the_oldest_architecture_that_is_known():
+    assert list(ladder()) == sorted(set(ladder()), key=arch_number)
+    assert ladder()[0] == next(iter(archs()))

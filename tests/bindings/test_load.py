@@ -13,9 +13,9 @@ from policygen import resources, tree
 from policygen.bindings import load
 from policygen.bindings.load import axis_type, axis_values, bound, is_tested
 from policygen.config import load_toml
+from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError, SourceError
 from policygen.model.bindings import Binding, Call, Types
-from policygen.source.scan import scan_headers
 from tests.trees import tree as cub_tree
 
 VERSIONS = ["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"]
@@ -265,6 +265,26 @@ def test_a_rule_has_one_form(copied: Path, rule: str, message: str) -> None:
         load.bindings()
     assert str(raised.value) == (
         f"{copied}/zoom.toml: family[0].members.items: Value error, {message}\n  {BINDING_KEYS}"
+    )
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        '[[family]]\nsite = "zoom"\nname = "sm90_tuning"\nargs = []\n'
+        'members = {{ items = {{ parameter = "ipt", unit = {unit} }} }}\n',
+        '[[benchmark]]\nname = "cub.bench.zoom"\nsite = "zoom"\nparameters = {{ ipt = "7:24:1" }}\n'
+        "units = {{ ipt = {unit} }}\n",
+    ],
+)
+def test_a_scaling_that_there_is_not_is_refused(copied: Path, units: str) -> None:
+    text = units.format(unit='{ scaling = "cache_bound", of = "T" }')
+    (copied / "zoom.toml").write_text(f'algorithm = "zoom"\n{text}')
+    with pytest.raises(InputError) as raised:
+        load.bindings()
+    assert str(raised.value) == (
+        f"{copied}/zoom.toml: no scaling is called 'cache_bound'\n"
+        "  There are: nominal_4b, mem_bound, reg_bound"
     )
 
 

@@ -13,12 +13,12 @@ import pytest
 from policygen import tree
 from policygen.bindings.load import axis_type, axis_values, bound, numbers
 from policygen.bindings.variant import member_values
+from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError
 from policygen.model.labels import parse_label
 from policygen.proof.resolve import resolve
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
-from policygen.source.scan import scan_headers
 from tests.probing import read
 from tests.trees import tree as cub_tree
 

@@ -13,11 +13,11 @@ from policygen.bindings.variant import (
     variant_parameters,
     within_limits,
 )
+from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
 from policygen.proof.inheritance import base_of
-from policygen.source.scan import scan_headers
 from tests.trees import tree as cub_tree
 
 SIZES = (1, 2, 4, 8, 16)
@@ -237,12 +237,17 @@ def test_delay_constructors(dcid: int, spelled: str) -> None:
 
 
 def filled(
-    rule: MemberRule, variant: dict[str, int], measured: Unit | None = None, **sizes: int
+    rule: MemberRule,
+    variant: dict[str, int],
+    measured: Unit | None = None,
+    *,
+    member: str = "member",
+    **sizes: int,
 ) -> str:
-    one = FamilyBinding(site="x", name="sm90_tuning", args=(), members={"member": rule})
+    one = FamilyBinding(site="x", name="sm90_tuning", args=(), members={member: rule})
     units = {} if measured is None else {str(rule.parameter): measured}
     bench = BenchmarkBinding(name="x", site="x", parameters={}, units=units)
-    return member_values(one, bench, variant, sizes)["member"]
+    return member_values(one, bench, variant, sizes)[member]
 
 
 def ipt(scaling: str | None) -> MemberRule:
@@ -283,10 +288,11 @@ def test_units_of_two_roles_are_one_when_their_sizes_are() -> None:
     assert filled(rule, {"ipt": 7}, measured, T=1, AccumT=4) == "14"
 
 
-def test_threads_stay_as_they_are() -> None:
-    rule = MemberRule(parameter="tpb", unit=unit("mem_bound"))
-    assert filled(rule, {"tpb": 512}) == "512"
-    assert filled(rule, {"tpb": 512}, unit("nominal_4b", "U"), T=8) == "512"
+@pytest.mark.parametrize("member", ["threads", "threads_per_block", "one.threads_per_block"])
+def test_threads_stay_as_they_are(member: str) -> None:
+    rule = MemberRule(parameter="bs", unit=unit("mem_bound"))
+    assert filled(rule, {"bs": 512}, member=member) == "512"
+    assert filled(rule, {"bs": 512}, unit("nominal_4b", "U"), member=member, T=8) == "512"
 
 
 CHOICES = MemberRule(parameter="trp", choices=("BLOCK_LOAD_DIRECT", "BLOCK_LOAD_WARP_TRANSPOSE"))

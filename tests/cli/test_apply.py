@@ -10,13 +10,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from policygen.app import apply as writing
 from policygen.edit import apply as edit
 from policygen.edit import files
 from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.plan import Plan
 from policygen.proof import toolchain
-from policygen.source import files as source_files
 from policygen.source.splice import splice
 from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, database, run, tuned
 from tests.edit.test_worktree import git
@@ -251,7 +251,7 @@ def test_a_file_that_changes_while_it_is_proved_is_left_alone(capsys, monkeypatc
 
 
 def test_what_cannot_be_read_back_is_put_back(capsys, monkeypatch, tree, three):
-    read = source_files.read_bytes
+    read = writing.read_bytes
     states = []
 
     def corrupted(path):
@@ -259,7 +259,7 @@ def test_what_cannot_be_read_back_is_put_back(capsys, monkeypatch, tree, three):
         states.append(path == tuned(tree) and data == written())
         return data.replace(b"= 10;", b"= 11;") if states[-1] else data
 
-    monkeypatch.setattr(source_files, "read_bytes", corrupted)
+    monkeypatch.setattr(writing, "read_bytes", corrupted)
     status, _, err = apply(capsys, tree, three, "-q")
     assert any(states)
     assert status == 2

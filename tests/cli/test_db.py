@@ -5,9 +5,9 @@ import sqlite3
 
 import pytest
 
-from fixtures.databases.demo import demo_database
-from policygen.cli.inputs import is_results
+from policygen.app.inputs import is_results
 from policygen.cli.main import main
+from policygen.demo.database import demo_database
 from policygen.results.store import Store
 from tests.results.build import ALGORITHM, Builder, simple
 

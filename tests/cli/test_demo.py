@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from policygen.app import demo as steps_of
 from policygen.cli import demo
 from policygen.cli.main import main
 from policygen.tree.store import make_current
@@ -22,7 +23,7 @@ def commands(out):
 
 
 def steps(cub=None):
-    return [arguments for _, arguments in demo._steps(cub, Path("here"))]
+    return [arguments for _, arguments in steps_of.demo_steps(cub, Path("here"))]
 
 
 @pytest.mark.trees
@@ -68,7 +69,9 @@ def check_typed(capsys, typed, path, before):
 @pytest.mark.nvcc
 def test_it_stops_where_a_command_finds_something(capsys, monkeypatch, tree, three):
     check = ["apply", "--check", "--db", str(three), "--arch", "sm90", "--cub", "tree"]
-    monkeypatch.setattr(demo, "_steps", lambda *_: iter([("Check", check), ("Never", ["nope"])]))
+    monkeypatch.setattr(
+        demo, "demo_steps", lambda *_: iter([("Check", check), ("Never", ["nope"])])
+    )
     status, out, _ = run(capsys, "demo", "--cub", tree)
     assert status == 1
     assert out.startswith("1. Check\n$ policygen apply --check")
@@ -78,7 +81,7 @@ def test_it_stops_where_a_command_finds_something(capsys, monkeypatch, tree, thr
 @pytest.mark.trees
 def test_on_a_machine_without_cub_it_obtains_one_first(tmp_path, monkeypatch):
     places = empty_machine(tmp_path, monkeypatch)
-    found = demo._steps(None, Path("here"))
+    found = steps_of.demo_steps(None, Path("here"))
     assert next(found)[1] == ["headers", "fetch", "3.0.1"]
     (places.headers / "3.0.1").symlink_to(cub_tree("3.0.1"))
     make_current(places.headers, "3.0.1")
@@ -116,8 +119,8 @@ def test_a_folder_that_cannot_be_made_is_told(capsys, tmp_path, monkeypatch):
 
 def test_the_database_is_made_anew(tmp_path):
     path = tmp_path / "run.db"
-    demo.write_database(path)
+    steps_of.write_database(path)
     made = path.read_bytes()
     path.write_bytes(b"something else")
-    demo.write_database(path)
+    steps_of.write_database(path)
     assert path.read_bytes() == made

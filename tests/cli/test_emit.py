@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen import __version__
-from policygen.emit import header
+from policygen.app import emit as emitting
 from policygen.textdiff import unified
 from tests.cli.tuned import run
 from tests.probing import root
@@ -116,9 +116,9 @@ def test_verbosely_every_workload_is_told(capsys, sums):
 def test_a_header_that_does_something_else_is_not_written(capsys, tmp_path, monkeypatch):
     name, won = "cub.bench.reduce.deterministic", {("F32", "I32"): "ipt_9.tpb_160"}
     benchmark_database(tmp_path / "run.db", name, "3.6.0", GPUS["sm90"], won)
-    real = header.render
+    real = emitting.render
     monkeypatch.setattr(
-        header, "render", lambda *given: real(*given).replace("_block = 160", "_block = 64")
+        emitting, "render", lambda *given: real(*given).replace("_block = 160", "_block = 64")
     )
     status, out, err = emit(capsys, tmp_path / "run.db", "-q", "-o", "wrong.cuh")
     assert (status, out) == (1, "")
@@ -130,7 +130,7 @@ def test_a_header_that_does_something_else_is_not_written(capsys, tmp_path, monk
         "policygen: error: the change has another effect than planned; nothing was written\n"
         f"  {name} {differs}  cub.bench.reduce.deferred_deterministic {differs}"
     )
-    monkeypatch.setattr(header, "render", lambda *given: real(*given).replace("return", "retrun"))
+    monkeypatch.setattr(emitting, "render", lambda *given: real(*given).replace("return", "retrun"))
     status, _, err = emit(capsys, tmp_path / "run.db", "-q", "-o", "wrong.cuh")
     assert status == 1
     assert "the header does not compile: command failed with status" in err

@@ -62,6 +62,7 @@ def words(text):
     return " ".join(unescape(text.replace("\\", "")).split())
 
 
+@slow
 def test_families_are_left_and_plan_apply_and_review_say_so(capsys, selectors, measured):
     plan = document(capsys, "plan", selectors, *given(measured))
     assert [r for r in plan["remarks"] if "struct" in r] == [LEFT]

@@ -2,10 +2,12 @@ import os
 import subprocess
 import sys
 
+import click
 import pytest
 
 from policygen import __version__, resources
-from policygen.cli import main as module
+from policygen.cli import demo
+from policygen.cli.groups import AUDIT, COMMANDS, DB, HEADERS
 from policygen.cli.main import main
 
 
@@ -14,7 +16,7 @@ def command(monkeypatch):
     """Makes `policygen demo` do something else."""
 
     def replace(action):
-        monkeypatch.setattr(module.demo.demo, "callback", lambda **_: action())
+        monkeypatch.setattr(demo.demo, "callback", lambda **_: action())
 
     return replace
 
@@ -40,6 +42,18 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [(group, name) for group in (COMMANDS, AUDIT, DB, HEADERS) for name in group.known],
+)
+def test_help_has_the_first_sentence_of_a_command_that_is_not_loaded(group, name):
+    context = click.Context(group)
+    listed = click.Command(name, help=group.known[name]).get_short_help_str(1000)
+    assert group.get_command(context, name).get_short_help_str(1000) == listed
+    assert group.get_command(context, name).name == name
+    assert name in group.list_commands(context)
 
 
 def test_bad_usage_is_2(capsys):

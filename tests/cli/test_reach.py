@@ -7,6 +7,7 @@ from policygen import resources
 from policygen.cli.main import main
 from policygen.proof.toolchain import find_toolchain
 from tests.probing import changed_tree, header, replaced, root
+from tests.tiers import slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
@@ -96,6 +97,7 @@ def test_in_the_selector_dialect_the_entries_of_the_old_dispatchers_are_tried(ca
     assert "argument: OffsetSize is never _8; it is _4" in out
 
 
+@slow
 def test_guarded_returns_that_no_policy_shows_are_named(capsys):
     """NVIDIA/cccl#11083 as selectors have it, and partitions with 64-bit offsets."""
     status, out, err = run(
@@ -116,6 +118,7 @@ def test_guarded_returns_that_no_policy_shows_are_named(capsys):
     assert document["unasked"] == []
 
 
+@slow
 def test_returns_that_benchmarks_do_not_have_are_told_with_a_call(capsys):
     status, out, err = run(capsys, "reduce_by_key", "--json", "-q", cub=root("3.5.0"))
     document = json.loads(out)
@@ -125,6 +128,7 @@ def test_returns_that_benchmarks_do_not_have_are_told_with_a_call(capsys):
     assert all("Op=minimum" in one["example"] for one in returns)
 
 
+@slow
 def test_functions_that_no_call_comes_to_are_not_judged(capsys):
     status, out, _ = run(capsys, "reduce", "-q", cub=root("3.6.0"))
     assert status == 0

@@ -7,9 +7,11 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
+from policygen.app import sass
 from policygen.model.review import Review
-from policygen.proof import toolchain
+from policygen.proof.oracle import Compiler
 from tests.cli.tuned import HEADER, LABEL, THREE, committed_tree, database, run, tuned
+from tests.planning.wanted import workload_count
 from tests.probing import changed_tree, header, replaced, root
 from tests.tiers import slow
 
@@ -69,6 +71,20 @@ def test_an_apply_is_shown_with_its_reason_and_its_proof(capsys, applied):
     )
 
 
+def test_the_proof_of_a_review_is_that_of_verify_effect_and_costs_no_other_question(
+    capsys, applied, monkeypatch
+):
+    tree, _ = applied
+    status, out, err = run(capsys, "verify-effect", "--cub", tree, "--json", "-q")
+    assert status == 0, err
+
+    def asked(*_):
+        raise AssertionError("both sides are compared a second time")
+
+    monkeypatch.setattr(Compiler, "_compared", asked)
+    assert document(capsys, "--cub", tree)["effect"] == json.loads(out)
+
+
 def test_a_database_that_is_gone_is_told(capsys, applied):
     tree, data = applied
     data.unlink()
@@ -96,7 +112,7 @@ def test_a_change_by_hand_gets_the_same_page(capsys, tmp_path):
     }
     assert found["effect"] is None
     assert found["others"] == []
-    assert found["compared"] == 224
+    assert found["compared"] == 7 * workload_count("3.0.1", SCAN)
     status, out, _ = review(capsys, *given)
     assert status == 0
     assert "\nNo database row found.\n" in out
@@ -109,6 +125,7 @@ def test_a_change_by_hand_gets_the_same_page(capsys, tmp_path):
     )
 
 
+@slow
 def test_a_branch_for_architectures_between_others_is_seen(capsys, tmp_path):
     """The selector of scan has a lookahead policy from compute capability 10.7 on."""
     data = replaced(
@@ -194,8 +211,8 @@ def test_machine_code_of_other_architectures_is_compared(capsys, tmp_path, monke
     name = "tuning_adjacent_difference.cuh"
     data = replaced(header("3.0.1", name), ("Nominal8BItemsToItems<ValueT>(7)", "(11)"))
     tree = changed_tree(tmp_path, "3.0.1", {name: data})
-    whole = toolchain.find_toolchain()
-    monkeypatch.setattr(toolchain, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
+    whole = sass.find_toolchain()
+    monkeypatch.setattr(sass, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
     found = document(capsys, "--cub", tree, "--base", root("3.0.1"), "--run-sass", status=1)
     assert found["entries"] == []
     assert {tuple(row["changed"]) for row in found["others"]} == {("items",)}

@@ -4,18 +4,11 @@ import subprocess
 import jsonschema
 import pytest
 
-from policygen.cli import main as module
 from policygen.cli.main import main
-from policygen.cli.undo import undo
 from policygen.edit.change import Change
 from policygen.model.undo import Undo
 from tests.edit.killing import killed_at
 from tests.edit.trees import Tree
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch):
-    monkeypatch.setitem(module.commands.commands, "undo", undo)
 
 
 @pytest.fixture

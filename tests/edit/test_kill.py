@@ -16,6 +16,7 @@ from policygen.edit.undo import undo
 from policygen.errors import InputError, PolicygenError
 from tests.edit.killing import killed_at, kills
 from tests.edit.trees import WHEN, Tree
+from tests.tiers import slow
 
 
 @pytest.fixture
@@ -155,6 +156,7 @@ def test_an_undo_of_several_steps_that_is_killed_leaves_old_or_new(tmp_path, tor
     assert outcomes == {("undo", (2, 1), "put back"), ("undo", (2, 1), "finished")}
 
 
+@slow
 def test_a_recovery_that_is_killed_can_be_recovered(tmp_path):
     for first in range(1, 100):
         if not killed_at(first, Tree(tmp_path / f"try{first}", 2).apply):

@@ -6,14 +6,15 @@ from functools import cache
 
 from policygen import tree
 from policygen.bindings.load import axis_values
-from policygen.emit.aggregates import find_aggregates
-from policygen.emit.emitter import Emitter, Tuned
-from policygen.emit.header import Target, render, selector_of
-from policygen.emit.judge import judge, questions
+from policygen.dialects.user.aggregates import find_aggregates
+from policygen.dialects.user.header import HeaderTarget, render, selector_of
+from policygen.dialects.user.tuned import TunedSelector
 from policygen.model.emit import EmitSelector
+from policygen.planning.emit_judge import judge, questions
+from policygen.planning.emitter import Emitter
 from policygen.proof.overlay import overlay
 from policygen.proof.policies import ask_policies
-from policygen.proof.probe import Tree
+from policygen.proof.probe import AskedTree
 from policygen.proof.toolchain import find_toolchain
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, every_benchmark, points
@@ -70,9 +71,9 @@ class Made:
     """A header, and what it was made of."""
 
     emitter: Emitter
-    tuned: list[Tuned]
+    tuned: list[TunedSelector]
     selectors: tuple[EmitSelector, ...]
-    target: Target
+    target: HeaderTarget
     text: str
 
     @property
@@ -107,7 +108,7 @@ def ask(version, std=17, first=()):
 
     def answer(wanted):
         wanted = [replace(one, benchmark=fewer(one.benchmark, version)) for one in wanted]
-        found = Tree(version, (*first, *opened(version).include_folders), {})
+        found = AskedTree(version, (*first, *opened(version).include_folders), {})
         return ask_policies(wanted, found, find_toolchain(), archs=ARCHS, std=std)
 
     return answer
@@ -122,7 +123,7 @@ def make(version, scored: Iterable, std=20, arch="sm90", together=same_for_all) 
 
 def again(emitter, tuned, version, std, arch) -> Made:
     """The same results as a header in one of the languages."""
-    target = Target(opened(version).version, arch, UNTIL[arch], std, "my_tunings", FILE)
+    target = HeaderTarget(opened(version).version, arch, UNTIL[arch], std, "my_tunings", FILE)
     selectors = tuple(selector_of(one) for one in tuned)
     text = render(tuned, selectors, target, structs(version))
     return Made(emitter, tuned, selectors, target, text)

@@ -1,49 +1,69 @@
 import pytest
 
-from policygen.emit.arguments import Arguments
-from policygen.emit.decide import Case, decide
-from policygen.emit.emitter import Emitter
-from policygen.emit.selectors import served
+from policygen.dialects.user.aggregates import find_aggregates, leaves, read_aggregate
+from policygen.dialects.user.arguments import Arguments
+from policygen.dialects.user.place import UserReturn
+from policygen.dialects.user.public import selector_for
+from policygen.errors import InputError
+from policygen.model.plan import Options
 from policygen.model.policies import Whole
+from policygen.model.selection import Selected
+from policygen.planning.emitter import Emitter, part_of
 from policygen.planning.measured import measurements
+from policygen.planning.places import PlacedResult
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, benchmark, scored
 
 VERSION = "3.6.0"
 GOOD, OTHER = "ipt_20.tpb_512.ipv_2", "ipt_16.tpb_256.ipv_1"
+POLICIES = b"""
+struct pass_policy
+{
+  int threads_per_block;
+  int items_per_thread;
+  int vec_size;
+  BlockReduceAlgorithm reduce_algorithm;
+  CacheLoadModifier load_modifier;
+};
+struct reduce_policy
+{
+  pass_policy multi_tile;
+  pass_policy single_tile;
+};
+"""
+FIELDS = read_aggregate(find_aggregates({"policies": POLICIES}), "reduce_policy")
+BYTES = {"I8": 1, "I16": 2, "I32": 4, "F32": 4}
 
 
-class Fixed(Case):
-    """A case whose values are made up."""
-
-    def values(self, label):
-        return {"items": {GOOD: "20", OTHER: "16"}[label]}
-
-
-class Wider(Fixed):
-    """One that counts in another unit."""
-
-    def values(self, label):
-        return {"items": {GOOD: "40"}[label]}
+def policy(items, threads, vector, modifier="LOAD_DEFAULT"):
+    """Both passes with the same values."""
+    values = (threads, items, vector, "::cub::BLOCK_REDUCE_WARP_REDUCTIONS", f"::cub::{modifier}")
+    names = [path for path, _ in leaves(FIELDS)]
+    return dict(zip(names, 2 * [str(value) for value in values], strict=True))
 
 
-def case(variant, t="I32", now="7", kind=Fixed):
+NOW = policy(16, 256, 4, "LOAD_LDG")
+WRITTEN = policy(20, 512, 4)
+
+
+def case(variant, t="I32", now=NOW, version=VERSION):
     one = benchmark(VERSION, "reduce.sum")
-    result = scored(one, {"T": t, "OffsetT": "I32"}, variant, VERSION, GPUS["sm90"])
+    result = scored(one, {"T": t, "OffsetT": "I32"}, variant, version, GPUS["sm90"])
     ((measurement,), _) = measurements([result], VERSION, "sm90", force=True)
-    base = Whole({"items": now}, {}, {})
-    return kind(
-        measurement, served(one, VERSION), (), base, Arguments(("int",), ("int",), None, ())
+    base = Whole(now, {}, {"axis::T": BYTES[t], "AccumT": max(4, BYTES[t])})
+    known = Arguments(("int",), ("int",), None, ())
+    told = Selected(now, None, {}, base.sizes)
+    return PlacedResult(
+        UserReturn(told, selector_for(one, VERSION), FIELDS, base, known), measurement
     )
+
+
+def decide(cases, choose):
+    return part_of(cases, choose, Options(arch="sm90"))
 
 
 def none(_scored):
     return Together((), "no variant was measured for all of them")
-
-
-@pytest.fixture(autouse=True)
-def _whole_policies(monkeypatch):
-    monkeypatch.setattr("policygen.emit.decide.as_policy", lambda _fields, values: dict(values))
 
 
 def told(part):
@@ -52,29 +72,29 @@ def told(part):
 
 def test_a_single_workload_gets_its_variant():
     part = decide([case(GOOD)], none)
-    assert told(part) == [("write", "best score: 1.200000", {"items": "20"})]
-    assert part.values == {"items": "20"}
+    assert told(part) == [("write", "best score: 1.200000", WRITTEN)]
+    assert part.values == WRITTEN
 
 
 def test_one_variant_for_all_needs_no_second_choice():
-    part = decide([case(GOOD), case(GOOD, "I8")], none)
+    part = decide([case(GOOD), case(GOOD, "F32")], none)
     assert [a.decision for a in part.actions] == ["write", "write"]
 
 
 def test_base_for_all_is_left_to_cub():
     part = decide([case(None)], none)
-    assert told(part) == [("fallback", "no variant passes the rules", {"items": "7"})]
+    assert told(part) == [("fallback", "no variant passes the rules", NOW)]
     assert part.values is None
 
 
 def test_what_cub_has_already_is_kept():
-    part = decide([case(GOOD, now="20")], none)
-    assert told(part) == [("keep", "the values are these already", {"items": "20"})]
+    part = decide([case(GOOD, now=WRITTEN)], none)
+    assert told(part) == [("keep", "the values are these already", WRITTEN)]
     assert part.values is None
 
 
 def test_a_variant_that_is_best_in_its_worst_case_serves_all():
-    cases = [case(GOOD), case(None, "I8")]
+    cases = [case(GOOD), case(None, "F32")]
     best = cases[0].measurement.chosen
 
     part = decide(cases, lambda _scored: Together((best, best), "its lowest score is 1.1"))
@@ -93,10 +113,27 @@ def test_workloads_that_want_different_variants_are_rejected_by_name():
 
 
 def test_a_variant_that_means_different_values_is_rejected():
-    part = decide([case(GOOD), case(GOOD, "I8", kind=Wider)], none)
+    """The benchmark of 3.5 counted for the type that is summed up, that of 3.6 for the sum's."""
+    part = decide([case(GOOD), case(GOOD, "I8", version="3.5.0")], none)
     assert {a.reason for a in part.actions} == {
         "one variant means different values for each of them"
     }
+
+
+def test_a_policy_that_lacks_what_was_measured_is_rejected_with_the_reason_alone():
+    lacking = {path: value for path, value in NOW.items() if "items" not in path}
+    part = decide([case(GOOD, now=lacking), case(GOOD, "I8", now=lacking)], none)
+    assert {(a.decision, a.reason, a.selector) for a in part.actions} == {
+        ("reject", "ReducePolicy has no field multi_tile.items_per_thread", "reduce")
+    }
+
+
+def test_a_return_of_ones_own_takes_what_has_its_arguments_and_keeps_nothing_for_others():
+    one, same = case(GOOD).spot, case(OTHER, "I8").spot
+    assert one.takes(same)
+    assert (one.entry, one.types, one.too_broad, one.named) == (None, {}, None, "")
+    with pytest.raises(InputError, match="no entry can keep what a workload has"):
+        one.kept("a workload")
 
 
 def test_a_workload_that_cannot_be_planned_with_is_rejected_with_the_reason():

@@ -89,8 +89,7 @@ def kernels(folder, made, code):
 
 def tuned_threads(one):
     """The threads of blocks that a selector changes, for the first workload that it was given."""
-    case = one.written[0].cases[0]
-    after, before = one.written[0].values, case.base.fields
+    after, before = one.written[0].values, one.spots[0].base.fields
     return {
         int(value)
         for path, value in after.items()

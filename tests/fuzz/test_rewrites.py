@@ -9,11 +9,11 @@ from functools import cache
 import pytest
 
 from policygen import tree
+from policygen.dialects.header import read_header
 from policygen.errors import SourceError
 from policygen.source.benchmarks.expression import evaluate
 from policygen.source.clang import Neighbours
 from policygen.source.files import FOLDER
-from policygen.source.header import read_header
 from tests.fuzz.rewrites import REWRITES
 from tests.trees import tree as cub_tree
 

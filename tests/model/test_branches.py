@@ -1,7 +1,7 @@
 """For which architectures returns are."""
 
+from policygen.dialects.header import read_header
 from policygen.model.branches import ALWAYS, ends, own, steps
-from policygen.source.header import read_header
 
 HEADER = """
 struct policy { int threads; };

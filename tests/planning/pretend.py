@@ -1,16 +1,17 @@
-"""A compiler that is pretended: it takes the entry that fits best, as C++ does, without nvcc."""
+"""A compiler that is pretended: it takes the entry that fits best, as C++ does, without nvcc.
+
+What it says of a header is what nvcc says of it beside CUB's own policies: test_pretend.py asks.
+"""
 
 from dataclasses import dataclass, field
 
-from policygen.bindings.expected import expected_values
-from policygen.bindings.load import bound
+from policygen.dialects.header import read_header
+from policygen.dialects.protocol import TuningTree
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
-from policygen.model.facts import Change, Compared, Lead, Told
 from policygen.model.plan import Options
-from policygen.planning.places import Sources
+from policygen.model.selection import Delta, DeltaRow, FamilyKey, Selected
 from policygen.planning.plan import Planner
-from policygen.source.header import read_header
 from tests.planning.wanted import GPUS, benchmark, made, no_common_variant, scored
 
 VERSION = "3.0.1"
@@ -20,11 +21,16 @@ SQUARES = "cub.bench.transform_reduce.sum"
 BY_KEY = "cub.bench.reduce.by_key"
 PRINTED = {
     "I8": "signed char", "I16": "short", "I32": "int", "I64": "long", "I128": "__int128",
-    "F32": "float", "F64": "double", "C64": "cuda::std::__4::complex<float>",
+    "F32": "float", "F64": "double", "C64": "complex<float>",
 }  # fmt: skip
 BYTES = {"I8": 1, "I16": 2, "I32": 4, "I64": 8, "I128": 16, "F32": 4, "F64": 8, "C64": 8}
 NUMBERS = {"I8", "I16", "I32", "I64", "F32", "F64"}
-SPELLED = {"__int128": "__int128_t", "signed char": "int8_t", "long": "int64_t"}
+SPELLED = {
+    "__int128": "__int128_t",
+    "signed char": "int8_t",
+    "long": "int64_t",
+    "signed long": "int64_t",
+}
 ARCHS = ("sm80", "sm90", "sm100")
 
 SUMS = """
@@ -105,18 +111,30 @@ def args_of(point):
         accum = "I32" if BYTES[value] < 4 else value
         flags = ["yes" if t in NUMBERS else "no" for t in (key, accum)]
         sizes = [f"_{BYTES[t]}" for t in (key, accum)]
-        return PRINTED[key], PRINTED[accum], "yes", *flags, *sizes
+        printed = {**PRINTED, "I64": "signed long"}
+        return printed[key], printed[accum], "yes", *flags, *sizes
     accum = "I32" if BYTES[axes["T"]] < 4 and name == SUM else axes["T"]
     size = BYTES[axes["OffsetT"]]
     offset = "unsigned int" if size == 4 else "unsigned long long"
-    size_of = f"_{BYTES[accum]}" if BYTES[accum] < 16 else "unknown"
-    return PRINTED[accum], offset, "plus", f"_{size}", size_of
+    return PRINTED[accum], offset, "plus", f"_{size}", f"_{BYTES[accum]}"
 
 
 def sizes_of(point):
-    axes = dict(point[1])
-    size = BYTES[axes.get("T", axes.get("ValueT", "I32"))]
-    return {"AccumT": max(4, size), "axis::T": size}
+    """Of what counts of sums are scaled by; those of sums by key are not."""
+    if point[0] == BY_KEY:
+        return {}
+    size = BYTES[dict(point[1])["T"]]
+    return {"AccumT": max(4, size) if point[0] == SUM else size, "axis::T": size}
+
+
+def shown(point, members):
+    """What CUB's policies make of an entry's members: `MemBoundScaling` for sums."""
+    if point[0] == BY_KEY:
+        return members
+    size, count = sizes_of(point)["AccumT"], members["items"]
+    items = max(1, min(count * 4 // size, count * 2))
+    fitting = (48 * 1024 // (size * items) + 31) // 32 * 32
+    return {**members, "items": items, "threads": min(members["threads"], fitting)}
 
 
 def fits(entry, args):
@@ -128,6 +146,12 @@ def fits(entry, args):
         elif wanted not in {arg, SPELLED.get(arg)}:
             return None
     return free
+
+
+def printed(member):
+    """A member's value as the compiler has it: a number, or a name without its namespace."""
+    value = member.value
+    return value.removeprefix("detail::") if isinstance(value, str) else value
 
 
 @dataclass
@@ -148,16 +172,6 @@ class Pretend:
         found = read_header(self.header, data).families
         return sorted(found, key=lambda f: arch_number(f.arch))
 
-    def binding(self, point, name):
-        for algorithm in bound(VERSION):
-            for bench in algorithm.benchmarks:
-                if bench.name == point[0]:
-                    site = algorithm.site(bench.site, "specializations")
-                    known = [f for f in algorithm.families if f.site == bench.site]
-                    same = [f for f in known if f.name == name]
-                    return site, (same or known[-1:])[0]
-        raise AssertionError(point)
-
     def lead(self, family, args):
         pairs = [(fits(entry, args), entry) for entry in family.specializations]
         fitting = [pair for pair in pairs if pair[0] is not None]
@@ -168,7 +182,7 @@ class Pretend:
     def value(self, families, index, point):
         """What the newest of some families gives, or the ones before it."""
         if index < 0:
-            return dict(self.defaults)
+            return shown(point, self.defaults)
         family = families[index]
         entry = self.lead(family, args_of(point))
         if entry is None or not (entry.members or entry.inherits):
@@ -177,14 +191,12 @@ class Pretend:
             name = entry.inherits.partition("<")[0]
             (base,) = [i for i, f in enumerate(families) if f.name == name]
             return self.value(families, base, point)
-        site, binding = self.binding(point, family.name)
-        members = {m.name: m.spelling.removeprefix("detail::") for m in entry.members}
-        return {**self.defaults, **expected_values(site, binding, members, sizes_of(point))}
+        return shown(point, {**self.defaults, **{m.name: printed(m) for m in entry.members}})
 
     def values(self, data, point, arch):
         families = [f for f in self.families(data) if arch_number(f.arch) <= arch_number(arch)]
         if point in self.blind:
-            return dict(self.defaults)
+            return shown(point, self.defaults)
         return self.value(families, len(families) - 1, point)
 
     def tell(self, points, arch):
@@ -192,11 +204,13 @@ class Pretend:
         for point in points:
             if point not in self.points:
                 continue
-            leads = {}
+            keys = {}
             for family in self.families(self.data):
                 entry = self.lead(family, args_of(point))
-                leads[family.name] = Lead(args_of(point), entry and (family, entry))
-            found[point] = Told(self.values(self.data, point, arch), None, leads, sizes_of(point))
+                keys[family.name] = FamilyKey(args_of(point), entry and (family, entry))
+            found[point] = Selected(
+                self.values(self.data, point, arch), None, keys, sizes_of(point)
+            )
         return found
 
     def compare(self, changed):
@@ -207,20 +221,21 @@ class Pretend:
             for arch in self.archs:
                 was, now = (self.values(d, point, arch) for d in (self.data, after))
                 if was != now:
-                    changes.append(Change(*point, arch, was, now))
-        return Compared(self.archs, len(self.archs) * len(self.points), tuple(changes))
+                    changes.append(DeltaRow(*point, arch, was, now))
+        return Delta(self.archs, len(self.archs) * len(self.points), tuple(changes))
 
     def why_not(self, changed, point, arch):
         return f"nobody reads it on {arch}"
 
 
 SUM_DEFAULTS = {
-    "threads": 256, "items": 20, "items_per_vec_load": 4,
+    "threads": 256, "items": 16, "items_per_vec_load": 4,
     "reduce_algorithm": "BLOCK_REDUCE_WARP_REDUCTIONS", "load_modifier": "LOAD_LDG",
 }  # fmt: skip
 KEYED_DEFAULTS = {
     "threads": 128, "items": 6, "load_algorithm": "BLOCK_LOAD_DIRECT",
-    "load_modifier": "LOAD_DEFAULT", "delay_constructor": "no_delay_constructor_t<350>",
+    "load_modifier": "LOAD_DEFAULT",
+    "delay_constructor": "reduce_by_key_delay_constructor_t<350, 450, 500>",
 }  # fmt: skip
 
 
@@ -251,7 +266,7 @@ def want(point, variant, version=VERSION, gpu=GPUS["sm100"]):
 
 def planner(oracle, *, together=no_common_variant, prove=True, **options):
     header = read_header(oracle.header, oracle.data)
-    sources = Sources(CUB, {oracle.header: header}, {oracle.header: oracle.data})
+    sources = TuningTree(CUB, {oracle.header: header}, {oracle.header: oracle.data})
     return Planner(sources, Options(**{"arch": "sm100", **options}), oracle, together, prove)
 
 

@@ -1,7 +1,7 @@
 """Whether what was measured as base is what the tree selects now."""
 
 from policygen.errors import InputError
-from policygen.model.facts import Told
+from policygen.model.selection import Selected
 from policygen.planning.bases import base_remarks
 from tests.planning.pretend import SUM_INT, SUMS, planner, summed, sums, want
 
@@ -17,7 +17,7 @@ class Then:
 
     def tell(self, points, arch):
         self.asked.append((tuple(points), arch))
-        return {p: Told(self.values[p], None, {}, {}) for p in points if p in self.values}
+        return {p: Selected(self.values[p], None, {}, {}) for p in points if p in self.values}
 
 
 def made(*wanted, version="3.0.0"):

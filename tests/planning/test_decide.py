@@ -77,7 +77,7 @@ VALUES = {
         (SUM_INT, None, "fallback", KEPT),
         ("", None, "fallback", KEPT),
         (SUM_INT, NOW, "keep", SAME),
-        ("", "ipt_20.tpb_256.ipv_2", "keep", SAME),
+        ("", "ipt_16.tpb_256.ipv_2", "keep", SAME),
     ],
 )
 def test_one_workload_is_updated_added_left_or_kept(entry, wanted, decision, reason):

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.errors import InputError
 from policygen.model.results import ScoredWorkload
 from policygen.results.together import Together
-from policygen.source.header import read_header
 from tests.planning.wanted import Planned, every_benchmark, label, points, scored
 from tests.probing import changed_tree, root
 from tests.tiers import sampled, slow

@@ -13,6 +13,7 @@ import pytest
 from policygen.textdiff import unified
 from tests.planning.wanted import Planned, benchmark, scored
 from tests.probing import root
+from tests.tiers import sampled
 
 VERSION = "3.0.1"
 GOLDENS = Path(__file__).parent / "goldens"
@@ -66,7 +67,7 @@ def shown(planned):
 
 @pytest.mark.trees
 @pytest.mark.nvcc
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, "update", "add", "new family"))
 def test_what_is_written_is_what_was_reviewed(name):
     arch, options, wanted = CASES[name]
     planned = Planned(root(VERSION), list(results(wanted)), arch=arch, force=True, **options)

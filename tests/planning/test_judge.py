@@ -2,8 +2,8 @@
 
 import pytest
 
-from policygen.model.facts import Change, Compared
 from policygen.model.plan import Options, Plan, Reached
+from policygen.model.selection import Delta, DeltaRow
 from policygen.planning.judge import differs, judge
 from tests.planning.pretend import CUB, SUM, SUM_INT, SUMS, plan, summed, sums
 
@@ -31,7 +31,7 @@ def made(decision="update", arch="sm90", reached=()):
 
 
 def effect(found, *changes):
-    compared = Compared(ARCHS, 12, tuple(Change(*point, *rest) for point, *rest in changes))
+    compared = Delta(ARCHS, 12, tuple(DeltaRow(*point, *rest) for point, *rest in changes))
     return judge(found, compared, lambda point, arch: f"nobody reads it on {arch}")
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from policygen.model.facts import Told
+from policygen.dialects.header import read_header
+from policygen.model.selection import Selected
 from policygen.planning import legacy
-from policygen.source.header import read_header
 from tests.planning.pretend import SUM, SUM_INT, SUM_MIN, SUMS, plan, source, summed, sums
 from tests.planning.test_plan import ONE
 
@@ -59,10 +59,10 @@ def test_a_header_without_specializations_has_nothing_beside(made):
 def test_what_families_say_is_compared_by_the_names_that_both_have(made):
     (action,) = made.actions
     same = {name: value for name, value in action.after.items() if name != "threads"}
-    told = Told({**same, "only_here": 1}, None, {}, {})
+    told = Selected({**same, "only_here": 1}, None, {}, {})
     assert legacy.unlike(made.actions, {I32: legacy.shown(told)}) == []
     threads = action.after["threads"]
-    other = Told({**same, "threads": threads + 32}, None, {}, {})
+    other = Selected({**same, "threads": threads + 32}, None, {}, {})
     assert legacy.unlike(made.actions, {I32: legacy.shown(other)}) == [
         "the policy of the struct families, which no entry decides says something else than what"
         f" is returned for {SUM} T=I32 OffsetT=I32: threads {threads + 32}, returned {threads}"
@@ -75,7 +75,7 @@ def test_entries_that_say_the_same_of_several_workloads_are_told_once(made):
     other = action.model_copy(update={"workload": {"T": "F32", "OffsetT": "I32"}})
     family = read_header(HEADER, source("reduce", SUMS + SUM_MIN)).families[0]
     (entry,) = family.specializations
-    told = Told({**action.after, "threads": 96}, (family, entry), {}, {})
+    told = Selected({**action.after, "threads": 96}, (family, entry), {}, {})
     given = {one.point: legacy.shown(told) for one in (action, other)}
     (remark,) = legacy.unlike([action, other], given)
     assert remark.startswith(

@@ -5,8 +5,9 @@ from collections import Counter
 
 import pytest
 
-from policygen.cli.legacy import effect_of, with_families
-from policygen.cli.planning import Work
+from policygen.app.effect import effect_of
+from policygen.app.families import with_families
+from policygen.app.planned import Planned as PlannedTree
 from policygen.planning.files import changed_headers
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.wanted import Planned
@@ -30,8 +31,8 @@ def test_returns_and_families_are_written_with_the_same_values(version, arch, re
     wanted = [one for one in winners(version) if one.algorithm in BENCHMARKS]
     given = {"arch": arch, "force": True, "reach": reach, "legacy": "update"}
     own = Planned(root(version), wanted, together=same_for_all, **given)
-    work = Work(own.plan, own.tree, own.data, own.compiler)
-    plan = with_families(work, own.planner, wanted, quiet=True)
+    work = PlannedTree(own.plan, own.tree, own.data, own.compiler)
+    plan = with_families(work, own.planner, wanted)
     sides = [
         {a.point: (a.variant, a.after) for a in plan.actions if a.written and a.legacy == legacy}
         for legacy in (False, True)
@@ -47,7 +48,7 @@ def test_returns_and_families_are_written_with_the_same_values(version, arch, re
     # What no return decides is not told once more for its family.
     rejected = {a.point for a in plan.actions if not a.legacy and a.decision == "reject"}
     assert not rejected & {a.point for a in plan.actions if a.legacy}
-    effect = effect_of(plan, own.tree, own.compiler, changed_headers(plan, own.data), quiet=True)
+    effect = effect_of(plan, own.tree, own.compiler, changed_headers(plan, own.data))
     assert [f"{one.name}: {one.reason}" for one in effect.wrong] == []
     roles = Counter((one.legacy, one.role) for one in effect.changed)
     assert [roles[legacy, "written"] for legacy in (False, True)] == [len(one) for one in sides]
@@ -57,8 +58,8 @@ def test_what_families_of_sm90_cannot_say_is_rejected_and_named():
     wanted = [one for one in winners("3.6.0") if one.algorithm == "cub.bench.histogram.even"]
     given = {"arch": "sm90", "force": True, "reach": "later", "legacy": "update"}
     own = Planned(root("3.6.0"), wanted, together=same_for_all, **given)
-    work = Work(own.plan, own.tree, own.data, own.compiler)
-    plan = with_families(work, own.planner, wanted, quiet=True)
+    work = PlannedTree(own.plan, own.tree, own.data, own.compiler)
+    plan = with_families(work, own.planner, wanted)
     families = [a for a in plan.actions if a.legacy]
     missing = re.compile(r"sm90_tuning cannot say what was measured: it has vec_size 4 and not \d")
     rejected = [a for a in families if a.decision == "reject"]

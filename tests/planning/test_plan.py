@@ -4,16 +4,17 @@ import hashlib
 
 import pytest
 
+from policygen.dialects.header import read_header
+from policygen.dialects.protocol import TuningTree
+from policygen.dialects.sites import site_of
+from policygen.dialects.specializations.dialect import Specializations
+from policygen.dialects.specializations.place import family_spot
 from policygen.errors import InputError, Problems
-from policygen.model.entry_text import Content
-from policygen.model.facts import Lead, Told
 from policygen.model.plan import Options, Plan
-from policygen.planning.decide import Write
-from policygen.planning.destination import destination, next_arch, site_of
+from policygen.model.selection import FamilyKey, Selected
 from policygen.planning.files import changed_headers, check_tree
-from policygen.planning.keys import EntryKey, general_key
 from policygen.planning.measured import measurements
-from policygen.source.header import read_header
+from policygen.planning.places import find_places, next_arch
 from tests.planning.pretend import (
     CUB,
     KEYED,
@@ -37,6 +38,8 @@ from tests.probing import TUNINGS
 from tests.trees import tree as cub_tree
 
 ONE = "ipt_20.tpb_256.ipv_2"
+DEFAULT = "ipt_16.tpb_256.ipv_2"
+"""What CUB has for what no entry is for."""
 NEW = "ipt_12.tpb_320.ipv_1"
 NOW = "ipt_16.tpb_512.ipv_1"
 KEYED_ONE = "ipt_20.tpb_256.trp_1.ld_0.ns_100.dcid_1.l2w_300"
@@ -116,25 +119,25 @@ def test_a_workload_that_no_entry_can_name_is_rejected():
 
     def unknown(points, arch):
         return {
-            point: Told(t.values, None, {n: _unsized(lead) for n, lead in t.leads.items()}, t.sizes)
+            point: Selected(t.values, None, {n: _unsized(k) for n, k in t.keys.items()}, t.sizes)
             for point, t in tell(points, arch).items()
         }
 
     oracle.tell = unknown
     (action,) = plan(oracle, {summed("C64"): ONE}).actions
     assert action.reason == (
-        "an entry cannot name the type cuda::std::__4::complex<float>. The header does not know it."
+        "an entry cannot name the type complex<float>. The header does not know it."
     )
     assert (action.decision, action.target, bool(action.before)) == ("reject", None, True)
 
 
 def _unsized(lead):
-    return Lead((*lead.args[:-1], "unknown"), lead.entry)
+    return FamilyKey((*lead.args[:-1], "unknown"), lead.entry)
 
 
 def test_what_would_not_be_selected_is_rejected_with_the_reason():
     oracle = sums(SUMS + SUM_INT, types=("I32", "F64"), blind=frozenset({I32}))
-    made = plan(oracle, {I32: ONE, summed("F64"): ONE})
+    made = plan(oracle, {I32: DEFAULT, summed("F64"): ONE})
     assert told(made) == [
         ("I32 I32", "keep", "the values are these already"),
         ("F64 I32", "add", BEST),
@@ -193,21 +196,15 @@ def test_an_open_key_is_the_same_for_all_that_it_takes():
     assert [decision for _, decision, _ in told(made)] == ["reject", "fallback"]
 
 
-def test_an_entry_that_would_take_a_workload_that_stays_is_rejected(monkeypatch):
-    """A broader key than that of the workload that keeps base takes it all the same."""
-
-    def narrower(family, args):
-        key = general_key(family, args)
-        slots = tuple("offset_size::_8" if i == 3 else slot for i, slot in enumerate(key.slots))
-        return EntryKey(slots) if args[3:] == ("_8", "_8") else key
-
-    monkeypatch.setattr("policygen.planning.cases.general_key", narrower)
-    rejected, stays = plan(open_sums(), {BOTH[0]: ONE, BOTH[1]: None}).actions
+def test_an_entry_that_would_take_a_workload_that_stays_is_rejected():
+    """It leaves the offset open, as its closest entry does; that of the other one does not."""
+    closed = SUM_INT.replace("offset_size::_4, accum_size::_4", "offset_size::_8, accum_size::_16")
+    oracle = sums(SUMS + OPEN + closed, types=("I32", "I64"), offsets=("I32", "I64"))
+    rejected, stays = plan(oracle, {BOTH[0]: ONE, BOTH[1]: None}).actions
     assert (rejected.decision, stays.decision) == ("reject", "fallback")
     assert rejected.reason == (
-        "would change cub.bench.reduce.sum T=I64 OffsetT=I64, which stays:"
-        " items 20 → 10, threads 256 → 256"
-    ).replace(", threads 256 → 256", "")
+        "would change cub.bench.reduce.sum T=I64 OffsetT=I64, which stays: items 8 → 10"
+    )
 
 
 def test_a_harmed_workload_that_no_entry_seems_to_take_stops_all_of_its_header():
@@ -250,16 +247,15 @@ key_size::_8, accum_size::_8>
 
 
 def test_entries_that_fail_only_together_are_all_rejected(monkeypatch):
-    from policygen.planning import plan as module
+    """No two entries are known that do: what writes them is made to refuse."""
+    real = Specializations.write
 
-    real = module.header_edits
-
-    def touchy(header, data, writes, *rest):
+    def touchy(self, name, writes):
         if len(writes) > 1:
             raise InputError("two edits meet")
-        return real(header, data, writes, *rest)
+        return real(self, name, writes)
 
-    monkeypatch.setattr(module, "header_edits", touchy)
+    monkeypatch.setattr(Specializations, "write", touchy)
     made = plan(sums(types=("I32", "F64")), {I32: OTHER, summed("F64"): OTHER})
     assert [(d, r) for _, d, r in told(made)] == [("reject", "two edits meet")] * 2
 
@@ -406,7 +402,9 @@ def test_the_family_of_an_architecture_is_its_own_or_made_after_the_one_before()
     oracle = by_key()
     headers = {oracle.header: read_header(oracle.header, oracle.data)}
     bench = benchmark("3.0.1", "reduce.by_key")
-    found = {arch: destination(bench, CUB, headers, arch) for arch in ("sm90", "sm100", "sm120")}
+    sources, nothing = TuningTree(CUB, headers, {}), Selected({}, None, {}, {})
+    archs = ("sm90", "sm100", "sm120")
+    found = {arch: family_spot(bench, nothing, sources, arch) for arch in archs}
     assert {arch: (to.family.name, to.name, to.is_new) for arch, to in found.items()} == {
         "sm90": ("sm90_tuning", "sm90_tuning", False),
         "sm100": ("sm100_tuning", "sm100_tuning", False),
@@ -421,15 +419,15 @@ def test_an_entry_of_another_family_takes_nothing():
         label = OTHER if one is oracle else KEYED_ONE
         made = planner(one, arch="sm100")
         known, _ = measurements([want(point, label)], "3.0.1", "sm100", force=False)
-        found += made.places.cases(known)[0]
-    write = Write((found[0],), Content("empty"), None, found[0].key, "")
-    assert (write.takes(found[0]), write.takes(found[1])) == (True, False)
+        found += find_places(known, made.dialect, made.oracle, "sm100")[0]
+    one, two = (case.spot for case in found)
+    assert (one.takes(one), one.takes(two)) == (True, False)
 
 
 def test_a_benchmark_that_selectors_alone_decide_has_no_family():
     found = benchmark("3.5.0", "reduce.deterministic")
     with pytest.raises(InputError) as caught:
-        site_of(found, "3.5.0")
+        site_of(found, "3.5.0", "specializations")
     told = "cub.bench.reduce.deterministic has no family of tunings in CUB 3.5.0"
     assert str(caught.value) == told
 

@@ -14,21 +14,22 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from policygen import tree as trees
+from policygen.app.compilers import open_tree
 from policygen.bindings.variant import member_values
-from policygen.cli.planning import open_tree
-from policygen.model.facts import Lead, Told
+from policygen.dialects.protocol import TuningTree
+from policygen.dialects.scan import read_changed
+from policygen.dialects.specializations.place import family_spot
 from policygen.model.labels import parse_label
 from policygen.model.plan import Options
-from policygen.planning.destination import destination
+from policygen.model.selection import FamilyKey, Selected
 from policygen.planning.files import changed_headers
-from policygen.planning.places import Sources
 from policygen.planning.plan import Planner
 from policygen.results.together import Together
-from policygen.source.scan import read_changed
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
 from tests.probing import header, root
+from tests.tiers import slow
 
-pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, slow]
 
 VERSION = "3.0.1"
 SITES = {
@@ -52,7 +53,7 @@ class Recorded(dict):
 def recorded():
     found = Recorded()
     for name, benchmarks in SITES.items():
-        tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name], quiet=True)
+        tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name])
         lot = [
             (of.name, tuple(point.items()))
             for of in (benchmark(VERSION, short) for short in benchmarks)
@@ -103,11 +104,11 @@ class Known:
         was = self.told[arch][point]
         leads = {}
         for family in self.header.families:
-            if family.name in was.leads:
-                args = was.leads[family.name].args
+            if family.name in was.keys:
+                args = was.keys[family.name].args
                 entry = lead(family, args)
-                leads[family.name] = Lead(args, entry and (family, entry))
-        return Told(self.written.get(point, was.values), None, leads, was.sizes)
+                leads[family.name] = FamilyKey(args, entry and (family, entry))
+        return Selected(self.written.get(point, was.values), None, leads, was.sizes)
 
 
 def first_for_all(cases):
@@ -173,7 +174,7 @@ class Attempt:
         self.name, self.data = name, data
         self.header = read_changed(tree.paths[name], data)
         self.oracle = Known(told, self.header, dict(written))
-        self.sources = Sources(tree.cub, {name: self.header}, {name: data})
+        self.sources = TuningTree(tree.cub, {name: self.header}, {name: data})
         self.options = options
         self.path = tree.paths[name]
 
@@ -227,7 +228,7 @@ def test_the_keys_lead_where_the_compiler_says(recorded, name):
     families = {family.name: family for family in read.families}
     for lot in told.values():
         for one in lot.values():
-            for family, known in one.leads.items():
+            for family, known in one.keys.items():
                 entry = known.entry and known.entry[1]
                 if entry is not None and entry.kind == "primary":
                     entry = None
@@ -286,11 +287,10 @@ def check_values(attempt, plan, now):
             continue
         point = action.benchmark, tuple(action.workload.items())
         told = attempt.oracle.told[plan.options.arch][point]
-        to = destination(
-            of[action.benchmark], attempt.sources.cub, {now.name: now}, plan.options.arch
-        )
+        sources = TuningTree(attempt.sources.cub, {now.name: now}, {})
+        to = family_spot(of[action.benchmark], told, sources, plan.options.arch)
         parameters = parse_label(action.variant)
         members = member_values(to.binding, of[action.benchmark], parameters, told.sizes)
-        entry = lead(families[action.target.family], told.leads[action.target.family].args)
+        entry = lead(families[action.target.family], told.keys[action.target.family].args)
         assert holds(entry, members), (action, entry)
         assert entry.variant == action.variant

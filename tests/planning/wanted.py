@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen import tree
+from policygen.app.compilers import compiler_for
+from policygen.app.reading import read_tree
 from policygen.bindings.load import bound
-from policygen.cli.asking import read_tree
-from policygen.cli.planning import compiler_for
+from policygen.dialects.protocol import TuningTree
 from policygen.edit.apply import apply
 from policygen.edit.change import Change
 from policygen.edit.undo import undo
@@ -18,11 +19,10 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Options, Plan
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
 from policygen.planning.again import again, check_decisions, check_same
-from policygen.planning.cases import Case
 from policygen.planning.files import changed_headers
 from policygen.planning.judge import judge
 from policygen.planning.memory import remembered
-from policygen.planning.places import Sources
+from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.proof.oracle import Compiler
 from policygen.proof.probe import workloads
@@ -95,7 +95,18 @@ def points(of: BenchmarkBinding, version: str) -> list[dict[str, str]]:
     return [dict(workload.values) for workload in workloads(of, version)]
 
 
-def no_common_variant(cases: Sequence[Case]) -> Together:
+def workload_count(version: str, header: str | None = None) -> int:
+    """How many workloads the benchmarks of a version have, or those that one header tunes."""
+    return sum(
+        len(workloads(one, version))
+        for algorithm in bound(version)
+        for one in algorithm.benchmarks
+        if header is None
+        or any(site.name == one.site and site.header == header for site in algorithm.sites)
+    )
+
+
+def no_common_variant(cases: Sequence[PlacedResult]) -> Together:
     """Nothing that was measured for one was measured for another."""
     return Together((), f"no variant was measured for all {len(cases)}")
 
@@ -145,9 +156,12 @@ class Planned:
         self.tree = read_tree(found.cub, sorted(names & found.paths.keys()))
         self.data = {name: read_bytes(path) for name, path in self.tree.paths.items()}
         headers = {header.name: header for header in self.tree.headers}
-        self.compiler = self.asked(compiler_for(self.tree, headers, self.data, quiet=True))
+        self.compiler = self.asked(compiler_for(self.tree, headers, self.data))
         self.planner = Planner(
-            Sources(self.tree.cub, headers, self.data), Options(**options), self.compiler, together
+            TuningTree(self.tree.cub, headers, self.data),
+            Options(**options),
+            self.compiler,
+            together,
         )
         self.plan: Plan = made(self.planner, wanted)
         self.after = changed_headers(self.plan, self.data)

@@ -13,7 +13,7 @@ from policygen.paths import cache_folder
 from policygen.proof.probe import workloads
 from policygen.proof.sass.build import Tools
 from policygen.proof.sass.calls import Wanted, calls
-from policygen.proof.sass.compiler import Compiler, workers
+from policygen.proof.sass.compiler import KernelCompiler, workers
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.unit import Section, context
 from policygen.tree import open_tree
@@ -153,7 +153,7 @@ def test_every_benchmark_compiles_to_machine_code(version, share):
     toolchain = find_toolchain()
     tools = Tools.of(toolchain)
     with workers(None) as pool:
-        compiler = Compiler(tools, cache_folder(), pool)
+        compiler = KernelCompiler(tools, cache_folder(), pool)
         made = compiler.kernels(wanted, compiler.contents(wanted), listed=False)
     refused = [
         f"{spot}: {one}"

@@ -2,10 +2,10 @@
 
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.model.reach import Unreachable
-from policygen.proof.answers import Key
-from policygen.proof.causes import Seen, explain
-from policygen.source.header import read_header
+from policygen.model.selection import FamilyKey
+from policygen.proof.causes import KeysSeen, explain
 
 HEADER = """CUB_NAMESPACE_BEGIN
 namespace detail { namespace demo {
@@ -50,9 +50,9 @@ def why(text, keys, shown=()) -> Unreachable:
     header = read_header("tuning_demo.cuh", HEADER.replace("ENTRY", text).encode())
     family = header.families[1]
     (entry,) = family.specializations
-    seen = Seen({}, {})
+    seen = KeysSeen({}, {})
     for number, *args in keys:
-        key = Key(number, tuple(args))
+        key = FamilyKey(tuple(args), number=number)
         seen.note(family.name, key, number if key.args in shown else None, f"T={args[0]} on sm100")
     return explain(header, family, entry, OWN, seen)
 
@@ -220,7 +220,7 @@ def test_a_member_of_another_policy_is_not_asked_for():
     )
     header = read_header("tuning_demo.cuh", text.encode())
     missing = [
-        explain(header, family, entry, OWN, Seen({}, {})).reason
+        explain(header, family, entry, OWN, KeysSeen({}, {})).reason
         for family in header.families
         if family.name == "sm100_tuning"
         for entry in family.specializations
@@ -235,8 +235,8 @@ def test_the_entry_that_shadows_is_named_by_its_line():
     text = HEADER.replace("ENTRY", f"{ANY_TYPE}flagged::no, 4> {WHOLE}")
     header = read_header("tuning_demo.cuh", text.encode())
     family = header.families[1]
-    seen = Seen({}, {}, lines={1: 47})
-    seen.note(family.name, Key(1, INT), 1, "a workload")
+    seen = KeysSeen({}, {}, lines={1: 47})
+    seen.note(family.name, FamilyKey(INT, number=1), 1, "a workload")
     found = explain(header, family, family.specializations[0], OWN, seen)
     assert found.reason == (
         "another entry of the family, that in line 47, is taken for each of its keys"
@@ -244,9 +244,9 @@ def test_the_entry_that_shadows_is_named_by_its_line():
 
 
 def test_the_first_workload_that_led_to_an_entry_is_the_example():
-    seen = Seen({}, {})
-    seen.note("sm100_tuning", Key(1, INT), 1, "the first")
-    seen.note("sm100_tuning", Key(1, INT), 1, "the second")
-    seen.note("sm100_tuning", Key(2, BYTE), None, "the third")
+    seen = KeysSeen({}, {})
+    seen.note("sm100_tuning", FamilyKey(INT, number=1), 1, "the first")
+    seen.note("sm100_tuning", FamilyKey(INT, number=1), 1, "the second")
+    seen.note("sm100_tuning", FamilyKey(BYTE, number=2), None, "the third")
     assert seen.keys == {"sm100_tuning": {(1, INT): "the first", (2, BYTE): "the third"}}
     assert seen.shown == {"sm100_tuning": {INT}}

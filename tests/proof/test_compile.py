@@ -10,7 +10,7 @@ import pytest
 
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.proof import compile as compiling
-from policygen.proof.compile import Progress, RefusedError, Unit, compile_all
+from policygen.proof.compile import Progress, RefusedError, TranslationUnit, compile_all
 from policygen.proof.toolchain import REMEDY, Toolchain, find_toolchain
 
 FAKE = Toolchain(Path("/opt/nvcc"), "13.2.51", ("sm90",))
@@ -41,12 +41,14 @@ def include(tmp_path: Path) -> Path:
 TEXT = "#include <answer.cuh>\n__device__ int answer = ANSWER;\n"
 
 
-def unit(*includes: Path, text: str = TEXT, arch: str = "sm90", name: str = "one") -> Unit:
-    return Unit(name, text, lambda: text, tuple(map(str, includes)), arch)
+def unit(
+    *includes: Path, text: str = TEXT, arch: str = "sm90", name: str = "one"
+) -> TranslationUnit:
+    return TranslationUnit(name, text, lambda: text, tuple(map(str, includes)), arch)
 
 
 def ask(
-    units: list[Unit], toolchain: Toolchain, progress: Progress | None = None
+    units: list[TranslationUnit], toolchain: Toolchain, progress: Progress | None = None
 ) -> list[str | PolicygenError]:
     """All of the PTX."""
     return compile_all(units, toolchain, str, writer="test", progress=progress)
@@ -71,7 +73,7 @@ def test_a_unit_is_compiled_once(
     assert kinds(cache) == {"probe": 1, "reads": 1, "units": 0}
     os.utime(include / "answer.cuh")
     monkeypatch.setattr(compiling, "run", forbidden)
-    same = Unit("another name", TEXT, forbidden, (str(include),), "sm90")
+    same = TranslationUnit("another name", TEXT, forbidden, (str(include),), "sm90")
     assert ask([same], toolchain) == [first]
 
 
@@ -255,7 +257,7 @@ def test_the_command(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_is_different_is_compiled(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, other: tuple[Unit, Toolchain]
+    cache: Path, monkeypatch: pytest.MonkeyPatch, other: tuple[TranslationUnit, Toolchain]
 ) -> None:
     commands: list[list[str]] = []
     fake(monkeypatch, commands.append)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from policygen.cache import keep
-from policygen.proof.deps import LARGEST, LISTS, Folders, Made, files, remembered
+from policygen.proof.deps import LARGEST, LISTS, IncludeFolders, Made, files, remembered
 
 NOTHING = Path("/nowhere")
 
@@ -78,7 +78,7 @@ def test_files_are_told_by_their_place_in_the_folders(headers, tmp_path):
     (other / "sub").mkdir(parents=True)
     for path in (headers / "one.cuh", other / "one.cuh", other / "sub" / "two.cuh"):
         path.write_text(path.parent.name)
-    folders = Folders((str(headers), str(other)))
+    folders = IncludeFolders((str(headers), str(other)))
     paths = [headers / "one.cuh", other / "sub" / "two.cuh", "/etc/passwd"]
     assert files(preprocessed(*paths), folders, NOTHING) == [
         "/etc/passwd",
@@ -92,14 +92,14 @@ def test_files_are_told_by_their_place_in_the_folders(headers, tmp_path):
 
 def test_the_unit_itself_is_no_file_that_it_read(headers):
     (headers / "unit.cu").write_text("x")
-    assert files(preprocessed(headers / "unit.cu"), Folders(()), headers) == []
+    assert files(preprocessed(headers / "unit.cu"), IncludeFolders(()), headers) == []
 
 
 def test_a_name_beyond_ascii_is_read_as_the_preprocessor_writes_it(headers):
     path = headers / "größe.cuh"
     path.write_text("x")
     octal = "".join(chr(b) if b < 128 else f"\\{b:03o}" for b in str(path).encode())
-    assert files(f'# 1 "{octal}" 1\n'.encode(), Folders(()), NOTHING) == [str(path)]
+    assert files(f'# 1 "{octal}" 1\n'.encode(), IncludeFolders(()), NOTHING) == [str(path)]
 
 
 def test_a_list_of_nothing_vouches_for_nothing(headers, tmp_path):
@@ -140,7 +140,7 @@ def test_a_file_that_no_compiler_reads_makes_the_list_worthless(headers):
     path = headers / "large.cuh"
     with path.open("wb") as file:
         file.truncate(LARGEST + 1)
-    assert files(preprocessed(headers / "absent", path), Folders(()), NOTHING) == []
+    assert files(preprocessed(headers / "absent", path), IncludeFolders(()), NOTHING) == []
 
 
 @pytest.mark.parametrize("lists", [b"[]", b'[["absent.cuh"]]', b'[["/dev/null"]]'])

@@ -1,8 +1,8 @@
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.proof.inheritance import all_members, base_of
 from policygen.proof.lint.keys import parameter_names
-from policygen.source.header import read_header
 from tests.source.headers import wrap
 
 VALUE = "static constexpr int {} = 1;"

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from policygen.proof.answers import plain
-from policygen.proof.probe import Asked, Tree, ask, shown
+from policygen.proof.ask import ask
+from policygen.proof.probe import AskedTree, probe
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
 from tests.probing import changed_tree, header, read, replaced, root
@@ -35,9 +36,9 @@ def asked(path, pattern, axes=None, archs=ARCHS, *headers):
     found = read(path, *headers)
     wanted = {axis: frozenset(values) for axis, values in (axes or {}).items()}
     known = places(found.cub, found.headers, re.compile(f"cub.bench.{pattern}$"), wanted)
-    questions = [Asked(p.site, p.points, archs, p.families) for p in known]
+    questions = [replace(place, archs=archs) for place in known]
     marked = found.marked("specializations")
-    return questions, Tree(found.cub.version, (str(path),), marked)
+    return questions, AskedTree(found.cub.version, (str(path),), marked)
 
 
 def rows(told, questions):
@@ -58,13 +59,13 @@ def test_a_compile_for_each_architecture_answers_the_same():
     questions, tree = asked(root("3.2.0"), "(radix_sort.keys|reduce.sum|scan.exclusive.sum)", types)
     toolchain = find_toolchain()
     assert set(ARCHS) <= set(toolchain.archs)
-    together = ask(questions, tree, toolchain)
+    together = probe(questions, tree, toolchain)
     assert together.errors == ()
     found = rows(together, questions)
     apart = {}
     for arch in ARCHS:
         alone = [replace(question, archs=(arch,)) for question in questions]
-        told = ask(alone, tree, toolchain)
+        told = probe(alone, tree, toolchain)
         assert told.errors == ()
         apart |= rows(told, alone)
     assert apart == found
@@ -76,7 +77,7 @@ def test_a_tree_whose_chains_work_in_another_way_is_refused(tmp_path):
     data = replaced(header("3.0.1", THREE), (HUB, LATE + HUB))
     path = changed_tree(tmp_path, "3.0.1", {THREE: data})
     questions, tree = asked(path, "partition.three_way", None, ("sm90", "sm100"), THREE)
-    told = ask(questions, tree, find_toolchain())
+    told = probe(questions, tree, find_toolchain())
     assert not told.rows
     assert len(told.errors) == 2  # values, and entries
     for error in told.errors:
@@ -99,11 +100,10 @@ def test_a_tree_whose_chains_work_in_another_way_is_refused(tmp_path):
 def test_a_marked_row_tells_the_sizes_of_roles(pattern, axes, sizes):
     """The accumulator's, which is often larger than the input."""
     questions, tree = asked(root("3.0.1"), pattern, axes, ("sm90", "sm100"))
-    told = ask(questions, tree, find_toolchain())
+    told = ask(tree, questions, find_toolchain())
     (question,) = questions
     for point in question.points:
         for arch in question.archs:
-            row = told.of(point, arch, marked=True)
-            found = shown(question.families, point, row, tree.marked[question.site.header])
+            found = told.rows[point, arch]
             assert found.sizes == sizes
             assert set(found.keys) == {binding.name for binding, _ in question.families}

@@ -1,7 +1,7 @@
 """Which entries of a change a reviewer is told, on text; tests of the command have real trees."""
 
+from policygen.dialects.header import read_header
 from policygen.proof.review import touched
-from policygen.source.header import read_header
 
 HEAD = """
 CUB_NAMESPACE_BEGIN

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from policygen.app.filters import parse_axes
 from policygen.bindings.load import bound
-from policygen.cli.options import parse_axes
 from policygen.errors import InputError
 from policygen.model.cub import Cub
 from policygen.proof.sites import marked_members, places, remarks

@@ -5,13 +5,14 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from policygen.bindings.archs import ladder
 from policygen.bindings.load import Bound, axis_type
+from policygen.dialects.header import read_header
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, MemberRule, Site, Unit
 from policygen.proof.answers import Key, key, read_answers, value
 from policygen.proof.sites import bound_families
-from policygen.proof.unit import LADDER, Section, Workload, context, identity, render, sized_roles
-from policygen.source.header import read_header
+from policygen.proof.unit import Section, Workload, context, identity, render, sized_roles
 from tests.toolchain import compile_to_ptx
 from tests.tree.toys import TUNINGS
 
@@ -202,7 +203,7 @@ def test_a_selector_is_asked_for_an_architecture(
         "row<value<0>, value<policy.items>, value<policy.kind>, value<policy.delay>, value<policy.latency>,"
         f" value<unchanged_since<selector>(103)>, value<is_default<selector, {untuned or 'void'}>(103)>>;"
     ) in row
-    assert f"constexpr int ladder[] = {{{', '.join(map(str, LADDER))}}};" in text
+    assert f"constexpr int ladder[] = {{{', '.join(arch[2:] for arch in ladder())}}};" in text
 
 
 def test_what_selectors_need_stands_in_their_units_alone() -> None:

@@ -1,10 +1,10 @@
-import io
-
 import pytest
-from rich.console import Console
 
 from policygen.model.bench import Axis, Benchmark, BenchmarkList, ParameterRange, SubBenchmark
-from policygen.report.bench import NOTE, show, wrap
+from policygen.report.layout import wrap
+from policygen.report.views.bench import NOTE
+from policygen.report.views.bench import benchmarks as listed
+from tests.report.shown import lines
 
 
 def benchmark(name: str, count: int, *, complete: bool = True) -> Benchmark:
@@ -33,10 +33,9 @@ def benchmark(name: str, count: int, *, complete: bool = True) -> Benchmark:
 
 
 def shown(width: int, *benchmarks: Benchmark, verbose: bool = False) -> list[str]:
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    show(BenchmarkList(benchmarks=benchmarks), console, verbose=verbose)
-    assert isinstance(console.file, io.StringIO)
-    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+    document = BenchmarkList(benchmarks=benchmarks)
+    found = lines(listed(document, width, verbose=verbose), width)
+    return [line.rstrip() for line in found]
 
 
 def test_a_wide_console_has_parameters_beside_names() -> None:

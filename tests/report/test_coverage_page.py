@@ -6,7 +6,7 @@ from policygen.model.coverage import Cell, Compared, Coverage, Fillable, Turned
 from policygen.model.cub import Cub
 from policygen.model.resolve import EntryPlace
 from policygen.proof.coverage import shares
-from policygen.report.coverage_files import ROWS, render
+from policygen.report.views.coverage import ROWS, render
 from tests.browser import faults, opened, overflow
 
 CUB = Cub(root="/tree", version="3.0.1", dialect="specializations", found="--cub")

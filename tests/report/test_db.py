@@ -1,8 +1,6 @@
 import re
 
 import pytest
-from rich.console import Console
-from rich.text import Text
 
 from policygen.model.results import (
     Choice,
@@ -14,9 +12,17 @@ from policygen.model.results import (
     ScoredWorkload,
     Verdict,
 )
-from policygen.report.db import print_choices, print_top
-from policygen.report.db_text import duration, long_point, percent, short_point, workload_name
-from policygen.report.db_top import top_lines
+from policygen.report.blocks import Note, Words, pieces
+from policygen.report.views.db import print_choices, print_top
+from policygen.report.views.db_top import ranking
+from policygen.report.views.db_words import (
+    duration,
+    long_point,
+    percent,
+    short_point,
+    workload_name,
+)
+from tests.report.shown import lines as shown
 
 ANSI = re.compile(r"\x1b\[")
 LONG = "ipt_24.tpb_768.rle_0.ws_0.mem_1.ld_1.laid_0.vec_2"
@@ -79,8 +85,8 @@ def top(*workloads: ScoredWorkload, alpha: float = 1.0, rules: Rules | None = No
 def lines(
     document: DbTop, width: int = 160, *, verbose: bool = False, quiet: bool = False
 ) -> list[str]:
-    found = top_lines(document, width, verbose=verbose, quiet=quiet)
-    return ["".join(text for text, _ in one).rstrip() for one in found]
+    found = shown(ranking(document, width, verbose=verbose, quiet=quiet), width)
+    return [row.rstrip() for row in found]
 
 
 def squeezed(rows: list[str]) -> str:
@@ -218,20 +224,25 @@ def test_nothing_to_compare_is_told() -> None:
 )
 @pytest.mark.parametrize("width", [80, 160])
 def test_verdicts_have_colours(verdict: Verdict, style: str, width: int) -> None:
-    found = top_lines(
-        top(workload(variant("ipt_1", 1.1, verdict))), width, verbose=False, quiet=True
-    )
-    styles = {text.strip(): style for one in found for text, style in one}
+    found = ranking(top(workload(variant("ipt_1", 1.1, verdict))), width, verbose=False, quiet=True)
+    styles: dict[str, str] = {}
+    for one in found:
+        if isinstance(one, Words):
+            styles[" ".join(one.parts)] = one.style
+        elif isinstance(one, Note):
+            styles |= {str(text).strip(): style for text, style in pieces(one.text)}
     assert styles["1.100000"] == style
     assert [s for text, s in styles.items() if verdict in text] == [style]
 
 
-def test_colours_are_those_that_rich_knows() -> None:
-    console = Console(force_terminal=True, color_system="standard", width=200)
-    with console.capture() as capture:
-        for one in top_lines(top(FULL), 200, verbose=True, quiet=False):
-            console.print(Text.assemble(*one))
-    assert "\x1b[32m" in capture.get()
+def test_colours_are_those_that_rich_knows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    print_top(top(FULL), verbose=True, quiet=False)
+    assert "\x1b[32m" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

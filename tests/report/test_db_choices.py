@@ -1,7 +1,8 @@
 import pytest
 
 from policygen.model.results import Choice, DbTop, RejectedVariant, Rules, ScoredWorkload
-from policygen.report.db_choices import choice_lines, rules_in_words
+from policygen.report.views.db_choices import choices, rules_in_words
+from tests.report.shown import lines as shown
 from tests.report.test_db import LONG, squeezed, top, variant, workload
 
 USE = Choice(
@@ -20,8 +21,7 @@ BETTER = variant("ipt_19.tpb_384", 1.05, "better")
 def lines(
     document: DbTop, width: int = 160, *, verbose: bool = False, quiet: bool = True
 ) -> list[str]:
-    found = choice_lines(document, width, verbose=verbose, quiet=quiet)
-    return ["".join(text for text, _ in one) for one in found]
+    return shown(choices(document, width, verbose=verbose, quiet=quiet), width)
 
 
 def used(name: str, *others: RejectedVariant) -> ScoredWorkload:

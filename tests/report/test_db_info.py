@@ -9,8 +9,10 @@ from policygen.model.results import (
     RunKey,
     TableInfo,
 )
-from policygen.report.db import print_coverage, print_info
-from policygen.report.db_info import UNKNOWN_SPACE, coverage_lines, info_lines
+from policygen.report.views import db_info
+from policygen.report.views.db import print_coverage, print_info
+from policygen.report.views.db_info import UNKNOWN_SPACE
+from tests.report.shown import lines as shown
 
 H200 = RunKey(gpu="H200 (6144, 132, eccon)", ctk="13.0.88", cccl="v3.0.3")
 PLACE = "H200 (6144, 132, eccon) · ctk 13.0.88 · cccl v3.0.3"
@@ -51,8 +53,7 @@ def database(
 def info(
     *databases: DatabaseInfo, width: int = 100, verbose: bool = False, quiet: bool = False
 ) -> list[str]:
-    found = info_lines(DbInfo(databases=databases), width, verbose=verbose, quiet=quiet)
-    return ["".join(text for text, _ in one) for one in found]
+    return shown(db_info.info(DbInfo(databases=databases), verbose=verbose, quiet=quiet), width)
 
 
 def covered(
@@ -79,8 +80,8 @@ def covered(
 def coverage(
     *workloads: CoveredWorkload, width: int = 100, verbose: bool = False, quiet: bool = False
 ) -> list[str]:
-    found = coverage_lines(DbCoverage(workloads=workloads), width, verbose=verbose, quiet=quiet)
-    return ["".join(text for text, _ in one) for one in found]
+    document = DbCoverage(workloads=workloads)
+    return shown(db_info.coverage(document, width, verbose=verbose, quiet=quiet), width)
 
 
 def test_a_database_shows_what_it_holds() -> None:

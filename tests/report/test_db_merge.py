@@ -1,5 +1,6 @@
 from policygen.model.results import MergeConflict, MergedTable, MergeReport
-from policygen.report.db_merge import merge_lines
+from policygen.report.views.db_merge import merged
+from tests.report.shown import lines as shown
 
 
 def report(conflicts=0, unlisted=0, **counts):
@@ -13,6 +14,10 @@ def report(conflicts=0, unlisted=0, **counts):
         conflicts=(conflict,) * conflicts,
         unlisted=unlisted,
     )
+
+
+def merge_lines(document, *, verbose, quiet):
+    return shown(merged(document, verbose=verbose, quiet=quiet), 80)
 
 
 def test_a_merge_counts_its_rows():

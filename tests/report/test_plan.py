@@ -5,7 +5,7 @@ import pytest
 from policygen.model.changes import changes
 from policygen.model.effect import Changed, Effect, Wrong
 from policygen.model.plan import Action, Options, Plan, PlannedFile, Reached, Target
-from policygen.report.plan import SHOWN, print_effect, print_plan
+from policygen.report.views.plan import SHOWN, print_effect, print_plan
 from tests.planning.pretend import CUB, SUM
 
 RUN = {"gpu": "B200 (8192, 148, eccon)", "ctk": "13.0.88", "cccl": "v3.0.1"}

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 
 from policygen.errors import InputError, MissingToolError
 from policygen.report import plot_ratios, plot_scores
-from policygen.report.plot_ratios import draw_ratios, quantile_ratios
-from policygen.report.plot_scores import draw_scores
-from policygen.report.plots import RatioPanel, ratio_plot, score_map
+from policygen.report.plot_ratios import RatioPanel, draw_ratios, quantile_ratios, ratio_plot
+from policygen.report.plot_scores import draw_scores, score_map
 
 TITLE = "cub.bench.reduce.sum[T{ct}=I32, OffsetT{ct}=I32]  H200 (6144, 132, eccon)"
 BASE = np.linspace(1.0, 1.1, 200)

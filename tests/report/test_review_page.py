@@ -12,9 +12,9 @@ from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
 from policygen.model.results import Interval, PointRatio, RejectedVariant, ScoredVariant
 from policygen.model.review import Evidence, HeaderDiff, Review, ReviewedEntry
-from policygen.report.annotations import annotations
-from policygen.report.review import COMMENT, render
 from policygen.report.side_by_side import side_by_side
+from policygen.report.views.annotations import annotations
+from policygen.report.views.review import COMMENT, render
 from policygen.textdiff import unified
 from tests.browser import faults, opened, overflow
 from tests.report.test_coverage_page import HOSTILE, LONG

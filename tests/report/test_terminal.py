@@ -10,9 +10,10 @@ from rich.text import Text
 
 from policygen.cli.main import main
 from policygen.report import console
+from policygen.report.blocks import Note
 from policygen.report.diff import print_diff
-from policygen.report.sink import Shown, raw, shown
-from policygen.report.terminal import Terminal, line
+from policygen.report.sink import ShownStream, raw, shown
+from policygen.report.terminal import Terminal
 
 HOSTILE = "a\x1b[8mb\x07\x9b2J\u202ec\u2028[red]d[/red]"
 SEEN = "a\\x1b[8mb\\x07\\x9b2J\\u202ec\\u2028[red]d[/red]"
@@ -56,7 +57,7 @@ def test_cells_of_a_table_are_shown(teletype):
 def test_a_text_that_was_made_elsewhere_is_shown_too(teletype):
     out = Terminal(teletype)
     out.print(Text("a\x1b[2J\nb\x9b"))
-    out.print(line("c\rd\x0b", "bold"))
+    out.write([Note("c\rd\x0b", "bold")])
     assert teletype.getvalue() == "a\\x1b[2J\nb\\x9b\n\x1b[1mc\\x0dd\\x0b\x1b[0m\n"
 
 
@@ -89,14 +90,14 @@ def test_a_stream_that_was_replaced_meanwhile_is_left_alone(monkeypatch):
 def test_a_stream_that_cannot_tell_letters_from_bytes_is_no_way_around(monkeypatch):
     """click would write bytes to the buffer of a stream whose encoding is ASCII."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="backslashreplace")
-    monkeypatch.setattr(sys, "stdout", Shown(stream))
+    monkeypatch.setattr(sys, "stdout", ShownStream(stream))
     click.echo("\x1b[2J", color=True)
     assert stream.buffer.getvalue() == b"\\x1b[2J\n"
 
 
 def test_consoles_write_behind_the_streams_that_show(monkeypatch, teletype):
-    monkeypatch.setattr(sys, "stdout", Shown(teletype))
-    monkeypatch.setattr(sys, "stderr", Shown(teletype))
+    monkeypatch.setattr(sys, "stdout", ShownStream(teletype))
+    monkeypatch.setattr(sys, "stderr", ShownStream(teletype))
     console.results().print("a\x1b", style="red")
     console.messages().print("b\x1b", style="red")
     assert teletype.getvalue() == "\x1b[31ma\\x1b\x1b[0m\n\x1b[31mb\\x1b\x1b[0m\n"
@@ -106,11 +107,11 @@ def test_a_diff_is_shown_on_a_terminal_and_is_bytes_elsewhere(monkeypatch, telet
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     diff = "@@ -1 +1 @@\n-\x1b[2J\n"
     teletype.buffer = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", Shown(teletype))
+    monkeypatch.setattr(sys, "stdout", ShownStream(teletype))
     print_diff(diff)
     assert teletype.buffer.getvalue() == (b"\x1b[36m@@ -1 +1 @@\x1b[0m\n\x1b[31m-\\x1b[2J\x1b[0m\n")
     file = io.TextIOWrapper(io.BytesIO())
-    monkeypatch.setattr(sys, "stdout", Shown(file))
+    monkeypatch.setattr(sys, "stdout", ShownStream(file))
     print_diff(diff)
     assert file.buffer.getvalue() == diff.encode()
 

@@ -6,7 +6,6 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from fixtures.databases import demo
 from fixtures.databases.generate import (
     SOME_MESS,
     Mess,
@@ -16,6 +15,7 @@ from fixtures.databases.generate import (
     main,
     search_space,
 )
+from policygen.demo import database as demo
 from policygen.results.database import open_database
 from policygen.results.samples import decode
 

@@ -18,7 +18,7 @@ from policygen.model.results import DbTop
 from policygen.results.top import rank
 from tests.results.independent import Declared, Four, Key, cases, scores
 
-MEASURED = Path(__file__).parents[3] / "shared" / "data" / "h200"
+MEASURED = Path(__file__).parents[2] / "fixtures/measured"
 TOLERANCE = 1e-9
 
 CT_AXES = ("T{ct}", "OffsetT{ct}", "Key 'T'{ct}")

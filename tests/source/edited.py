@@ -3,12 +3,12 @@
 import re
 from functools import cache
 
+from policygen.dialects.header import read_header
+from policygen.dialects.scan import scan_headers
+from policygen.dialects.specializations.entry_edits import Writer
+from policygen.dialects.specializations.entry_text import typical
 from policygen.model.base import Span
 from policygen.model.tuning import spell
-from policygen.source.entry_edits import Writer
-from policygen.source.entry_text import typical
-from policygen.source.header import read_header
-from policygen.source.scan import scan_headers
 from policygen.source.splice import edit_at, splice
 from policygen.source.text import Text
 from tests.probing import TUNINGS, root

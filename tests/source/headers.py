@@ -1,8 +1,8 @@
 """Small headers for tests: real CUB has more, but hides the one construct that a test is about."""
 
 from policygen import resources
+from policygen.dialects.header import read_header
 from policygen.source.clang import Neighbours
-from policygen.source.header import read_header
 
 MINI = resources.folder("cub_headers") / "mini/cub/cub/device/dispatch/tuning"
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from policygen.dialects.header import read_header
+from policygen.dialects.scan import scan_headers
 from policygen.errors import SourceError
 from policygen.model.base import Span
 from policygen.source import count
-from policygen.source.count import Seen, check_families, check_returns
-from policygen.source.header import read_header
-from policygen.source.scan import scan_headers
+from policygen.source.count import Counted, check_families, check_returns
 from policygen.source.text import Text
 from tests.source.headers import read_entries, wrap
 
@@ -231,7 +231,7 @@ def test_a_family_that_only_tree_sitter_sees_is_refused():
 
 def test_names_of_no_family_and_uses_of_one_are_not_counted():
     data = b"template <class T> struct policy_hub { friend struct sm90_x<T>; sm90_x<T> y; };"
-    assert count.look(data) == Seen((), ())
+    assert count.look(data) == Counted((), ())
 
 
 def test_returns_are_counted_by_the_functions_around_them():

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from policygen import tree
-from policygen.source.scan import scan_headers
+from policygen.dialects.scan import scan_headers
 from tests.tiers import sampled
 from tests.toolchain import compile_to_ptx
 from tests.trees import tree as cub_tree

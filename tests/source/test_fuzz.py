@@ -7,10 +7,10 @@ import signal
 import pytest
 
 from policygen import tree
+from policygen.dialects.header import read_header
+from policygen.dialects.scan import FOLDER
 from policygen.errors import InputError, SourceError
 from policygen.source.clang import Neighbours
-from policygen.source.header import read_header
-from policygen.source.scan import FOLDER
 from tests.tiers import sampled
 from tests.trees import tree as cub_tree
 

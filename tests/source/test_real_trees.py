@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from policygen import tree
-from policygen.source.header import read_header
-from policygen.source.scan import scan_headers
+from policygen.dialects.header import read_header
+from policygen.dialects.scan import scan_headers
 from tests.trees import tree as cub_tree
 
 pytestmark = pytest.mark.trees
@@ -348,7 +348,7 @@ def test_primary_templates_give_kinds_types_and_defaults():
 @versions
 def test_clang_and_the_lexer_see_the_same_templates(version, monkeypatch):
     """An entry that clang loses is kept, but on a real tree it must lose none."""
-    from policygen.source import header as reader
+    from policygen.dialects.specializations import read as reader
 
     lost = []
 

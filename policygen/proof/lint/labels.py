@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from policygen.bindings.load import scaling
 from policygen.model.bindings import FamilyBinding, MemberRule
 from policygen.model.labels import parse_label
 from policygen.model.tuning import Label, Member, Value, spell
@@ -74,7 +75,7 @@ def _of_any_scale(
     value: Value, rule: MemberRule, given: int, sizes: Mapping[str, int]
 ) -> str | None:
     """A contradiction whether a label is in the header's unit or, as of other versions, in none."""
-    if type(value) is not int or rule.unit is None or rule.unit.scaling != "nominal_4b":
+    if type(value) is not int or rule.unit is None or scaling(rule.unit.scaling).bounded:
         return None
     if scale_items(rule.unit, value, sizes) in {None, given}:
         return None

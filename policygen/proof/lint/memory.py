@@ -3,25 +3,18 @@
 from collections.abc import Iterator
 
 from policygen.bindings.archs import archs
+from policygen.bindings.variant import fitting_threads
+from policygen.bindings.words import words
 from policygen.model.bindings import FamilyBinding
 from policygen.proof.lint.subject import Remark, Subject
-from policygen.proof.lint.units import role_sizes, scale_items, scale_threads
-from policygen.proof.lint.vector import ITEMS
-
-# These go through shared memory with the whole tile at once; DIRECT ones do not at all,
-# TIMESLICED ones warp by warp.
-EXCHANGES = frozenset(
-    f"BLOCK_{way}_{how}" for way in ("LOAD", "STORE") for how in ("TRANSPOSE", "WARP_TRANSPOSE")
-)
-NOT_IN_TILES = frozenset({"OffsetT", "LengthT", "CounterT"})
-"""Roles whose elements are no part of a tile."""
+from policygen.proof.lint.units import role_sizes, scale_items
 
 
 def fits(subject: Subject) -> Iterator[Remark]:
     """A tile that is transposed lies in static shared memory, of which a block has 48 KiB."""
     facts = archs().get(subject.family.arch)
     exchange = next((m for m in subject.entry.members if _is_exchange(m.value)), None)
-    threads = subject.member("threads")
+    threads = subject.first(words().members.threads)
     if facts is None or exchange is None or threads is None or not subject.bindings:
         return
     tiles = [_tile(binding, subject) for binding in subject.bindings]
@@ -37,13 +30,13 @@ def fits(subject: Subject) -> Iterator[Remark]:
 
 
 def _is_exchange(value: object) -> bool:
-    return isinstance(value, str) and value.rpartition("::")[2] in EXCHANGES
+    return isinstance(value, str) and value.rpartition("::")[2] in words().tiles.exchanges
 
 
 def _tile(binding: FamilyBinding, subject: Subject) -> tuple[int, int, int] | None:
     """Threads, items and bytes of an element, as far as they are certain."""
-    items = next((m for name in ITEMS if (m := subject.member(name))), None)
-    threads = subject.member("threads")
+    items = subject.first(words().members.items)
+    threads = subject.first(words().members.threads)
     if items is None or threads is None or items.name not in binding.members:
         return None
     if type(items.value) is not int or type(threads.value) is not int:
@@ -51,11 +44,11 @@ def _tile(binding: FamilyBinding, subject: Subject) -> tuple[int, int, int] | No
     sizes = role_sizes(binding, subject.entry)
     unit = binding.members[items.name].unit
     count = scale_items(unit, items.value, sizes)
-    elements = [size for role, size in sizes.items() if role not in NOT_IN_TILES]
+    elements = [size for role, size in sizes.items() if role not in words().tiles.outside]
     if count is None or not elements:
         return None
     element = sizes[unit.of] if unit else max(elements)
-    return scale_threads(unit, threads.value, count, sizes), count, element
+    return fitting_threads(unit, threads.value, count, sizes), count, element
 
 
 def _size(tile: tuple[int, int, int]) -> int:

@@ -1,4 +1,4 @@
-"""Headers that ask a compile for what no proof can know."""
+"""Finds headers that ask a compile for what no proof can know."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from policygen.model.cub import Cub
 from policygen.model.lint import Finding
 from policygen.proof.lint.place import place
-from policygen.proof.outside.asks import Asked, asks
+from policygen.proof.outside.asks import Dependence, asks
 
 
 def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) -> list[Finding]:
-    """Where tuning headers, or what they include, ask for it; `named` is how a file is shown."""
+    """Finds where tuning headers, or what they include, ask for it; `named` shows a file."""
     folders = [Path(folder).absolute() for folder in cub.include_folders]
     names = []
     for path in map(Path.absolute, headers):
@@ -22,7 +22,7 @@ def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) 
     return [_finding(asked, named) for asked in asks(names, folders)]
 
 
-def _finding(asked: Asked, named: Callable[[Path], str]) -> Finding:
+def _finding(asked: Dependence, named: Callable[[Path], str]) -> Finding:
     where = place(asked.header.data, asked.span)
     return Finding(
         rule="not-provable",

@@ -8,7 +8,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class HeaderSource:
     """A header as it is named, and its bytes."""
 
     path: str
@@ -16,7 +16,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """Line and column from 1, the line's text, and how many characters are meant."""
 
     line: int
@@ -25,7 +25,7 @@ class Place:
     width: int
 
 
-def place(data: bytes, span: Span, word: str | None = None) -> Place:
+def place(data: bytes, span: Span, word: str | None = None) -> Position:
     """Where a span begins, or a word in it; what is wider than its line ends with it."""
     if word is not None and (found := data.find(word.encode(), span.start, span.end)) >= 0:
         span = Span(found, found + len(word.encode()))
@@ -35,7 +35,7 @@ def place(data: bytes, span: Span, word: str | None = None) -> Place:
     lead = _decode(data[start : span.start].removeprefix(BOM))
     meant = _decode(data[span.start : min(span.end, start + len(row))])
     line = data.count(b"\n", 0, span.start) + 1
-    return Place(line, len(lead) + 1, _decode(row.removeprefix(BOM)), max(1, len(meant)))
+    return Position(line, len(lead) + 1, _decode(row.removeprefix(BOM)), max(1, len(meant)))
 
 
 def _decode(data: bytes) -> str:

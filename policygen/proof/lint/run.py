@@ -1,10 +1,10 @@
-"""All findings of a tree."""
+"""Makes the findings of a tree."""
 
 from collections.abc import Collection, Mapping
 
 from policygen.model.lint import Finding, LintReport
 from policygen.model.tuning import Family, Scan
-from policygen.proof.lint.place import Source, place
+from policygen.proof.lint.place import HeaderSource, place
 from policygen.proof.lint.rules import RULES, Rule
 from policygen.proof.lint.subject import Remark, Subject, bindings_of, subjects
 
@@ -13,12 +13,12 @@ FamilyName = tuple[str, str, str]
 
 def lint(
     scan: Scan,
-    sources: Mapping[str, Source],
+    sources: Mapping[str, HeaderSource],
     rules: tuple[Rule, ...] = RULES,
     families: Collection[FamilyName] | None = None,
     unprovable: Collection[Finding] = (),
 ) -> LintReport:
-    """What the rules find in the entries of a scan, or of some of its families.
+    """Applies rules to the entries of a scan, or of some of its families.
 
     `unprovable` is what its headers ask for.
     """
@@ -55,7 +55,7 @@ def family_name(family: Family) -> FamilyName:
     return family.header, family.namespace, family.name
 
 
-def _finding(rule: Rule, subject: Subject, remark: Remark, source: Source) -> Finding:
+def _finding(rule: Rule, subject: Subject, remark: Remark, source: HeaderSource) -> Finding:
     where = place(source.data, remark.span, remark.word)
     return Finding(
         rule=rule.name,

@@ -1,6 +1,6 @@
 """What a rule looks at, and what it says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from policygen.bindings.load import bound
@@ -26,6 +26,10 @@ class Subject:
     def member(self, name: str) -> Member | None:
         """A member of the entry's own."""
         return next((m for m in self.entry.members if m.name == name), None)
+
+    def first(self, names: Iterable[str]) -> Member | None:
+        """The first of some members that the entry has."""
+        return next((m for name in names if (m := self.member(name))), None)
 
 
 @dataclass(frozen=True, slots=True)

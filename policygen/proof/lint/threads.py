@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
+from policygen.bindings.words import words
 from policygen.model.base import Span
 from policygen.proof.lint.bases import forwarded
 from policygen.proof.lint.subject import Remark, Subject
 
-THREADS = ("threads", "threads_per_block")
-"""What families call them."""
 WARP = 32
 MOST = 1024
 
@@ -30,7 +29,7 @@ def limit(subject: Subject) -> Iterator[Remark]:
 
 def thread_counts(subject: Subject) -> Iterator[tuple[int, Span]]:
     """The threads of an entry, or those that it hands to its base, with their place."""
-    for name in THREADS:
+    for name in words().members.threads:
         member = subject.member(name)
         if member is not None and type(member.value) is int:
             yield member.value, member.value_span

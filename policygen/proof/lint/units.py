@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from functools import cache
 
 from policygen.bindings.load import types
-from policygen.bindings.variant import scale, threads_that_fit
+from policygen.bindings.variant import scale
+from policygen.bindings.words import words
 from policygen.model.bindings import FamilyBinding, Unit
 from policygen.model.tuning import Entry
 from policygen.proof.lint.keys import normal
 
-# "classify_key_size<KeyT>()", "sizeof(ValueT)"
-_SIZE = re.compile(r"(?:\bclassify_\w*size\s*<|\bsizeof\s*\()\s*(\w+)\s*[>)]")
 # "key_size::_4", "16"
 _BYTES = re.compile(r"(?:\w+::_)?(\d+)")
 
@@ -22,7 +21,7 @@ def role_sizes(binding: FamilyBinding, entry: Entry) -> dict[str, int]:
     if len(binding.args) != len(entry.args):
         return sizes
     for expression, arg in zip(binding.args, entry.args, strict=True):
-        role, size = _SIZE.search(expression), _BYTES.fullmatch(arg)
+        role, size = _size().search(expression), _BYTES.fullmatch(arg)
         if role and size and int(size[1]):
             sizes[role[1]] = int(size[1])
         elif named := _type_sizes().get(normal(arg)):
@@ -40,11 +39,10 @@ def scale_items(unit: Unit | None, items: int, sizes: Mapping[str, int]) -> int 
     return max(1, scale(unit.scaling, items, size))
 
 
-def scale_threads(unit: Unit | None, threads: int, items: int, sizes: Mapping[str, int]) -> int:
-    """The threads that a block gets for scaled items, whose size is known."""
-    if unit is None or unit.scaling == "nominal_4b":
-        return threads
-    return threads_that_fit(threads, items, sizes[unit.of])
+@cache
+def _size() -> re.Pattern[str]:
+    """`classify_key_size<KeyT>()`, `sizeof(ValueT)`."""
+    return re.compile(rf"(?:\b{words().tiles.sizes}\s*<|\bsizeof\s*\()\s*(\w+)\s*[>)]")
 
 
 @cache

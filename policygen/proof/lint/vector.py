@@ -2,13 +2,9 @@
 
 from collections.abc import Iterator
 
-from policygen.model.tuning import Member
+from policygen.bindings.words import words
 from policygen.proof.lint.subject import Remark, Subject
 from policygen.proof.lint.units import role_sizes, scale_items
-
-VECTORS = ("vec_size", "items_per_vec_load")
-ITEMS = ("items", "nominal_4b_items")
-CHANNELS = "NumChannels"
 
 
 def divisible(subject: Subject) -> Iterator[Remark]:
@@ -18,7 +14,8 @@ def divisible(subject: Subject) -> Iterator[Remark]:
     """
     if _has_pixels(subject):
         return
-    vector, items = (_first(subject, names) for names in (VECTORS, ITEMS))
+    members = words().members
+    vector, items = subject.first(members.vectors), subject.first(members.items)
     if vector is None or items is None:
         return
     length, count = vector.value, items.value
@@ -41,13 +38,10 @@ def divisible(subject: Subject) -> Iterator[Remark]:
 def _has_pixels(subject: Subject) -> bool:
     """Samples of several channels are loaded by pixels, whatever the vector length says."""
     names = [parameter.name for parameter in subject.family.parameters]
-    if CHANNELS not in names or len(names) != len(subject.entry.args):
+    channels = words().tiles.channels
+    if channels not in names or len(names) != len(subject.entry.args):
         return False
-    return subject.entry.args[names.index(CHANNELS)] != "1"
-
-
-def _first(subject: Subject, names: tuple[str, ...]) -> Member | None:
-    return next((m for name in names if (m := subject.member(name))), None)
+    return subject.entry.args[names.index(channels)] != "1"
 
 
 def _scaled(subject: Subject, name: str, count: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Where the headers of a tree ask for what no proof can know."""
+"""Finds where the headers of a tree ask for what no proof can know."""
 
 import os
 import re
@@ -27,7 +27,7 @@ _UNIVERSAL = re.compile(rb"\\[uUN]?[\w{}]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Dependence:
     """A place, and what is asked there."""
 
     header: Header
@@ -38,8 +38,8 @@ class Asked:
 
 def asks(
     names: Sequence[str], folders: Sequence[Path], replaced: Mapping[str, bytes] | None = None
-) -> tuple[Asked, ...]:
-    """All places that tuning headers reach, by file and line."""
+) -> tuple[Dependence, ...]:
+    """Finds all places that tuning headers reach, by file and line."""
     tree = Folders(tuple(folders), replaced or {})
     looked = _Look(tree, whole=tree.find(CONFIG) is not None)
     for name in names:
@@ -55,9 +55,9 @@ class _Look:
     folders: Folders
     whole: bool
     """Whether what the tree defines is there; a header by itself shows less."""
-    tested: dict[Directive, tuple[tuple[bytes, Asked], ...]] = field(default_factory=dict)
+    tested: dict[Directive, tuple[tuple[bytes, Dependence], ...]] = field(default_factory=dict)
     """By macro: what a condition tests without that the data know it."""
-    unknown: list[Asked] = field(default_factory=list)
+    unknown: list[Dependence] = field(default_factory=list)
 
     def at(self, name: str) -> None:
         """Follows a header's includes; what is tested must be defined before."""
@@ -76,12 +76,12 @@ class _Look:
             return self.whole and _pattern(outside().own).fullmatch(directive.macro) is not None
         return directive.name in CONDITIONS and bool(self._tests(header, directive))
 
-    def _tests(self, header: Header, directive: Directive) -> tuple[tuple[bytes, Asked], ...]:
+    def _tests(self, header: Header, directive: Directive) -> tuple[tuple[bytes, Dependence], ...]:
         if directive not in self.tested:
             self.tested[directive] = tuple(_tested(header, directive, whole=self.whole))
         return self.tested[directive]
 
-    def found(self) -> Iterator[Asked]:
+    def found(self) -> Iterator[Dependence]:
         """All of them."""
         yield from self.unknown
         macros = tainted(self._defines(), outside().words)
@@ -97,7 +97,9 @@ class _Look:
             yield from (one for one in header.directives if one.name == "define")
 
 
-def _tested(header: Header, directive: Directive, *, whole: bool) -> Iterator[tuple[bytes, Asked]]:
+def _tested(
+    header: Header, directive: Directive, *, whole: bool
+) -> Iterator[tuple[bytes, Dependence]]:
     """Macros that a condition tests, and that the data do not know."""
     own = () if whole else outside().own
     known = _pattern((*_scope(header.name).conditions, *outside().known.get(header.name, ()), *own))
@@ -116,7 +118,7 @@ def _tested(header: Header, directive: Directive, *, whole: bool) -> Iterator[tu
         yield word, _asked(header, directive.start + match.start(), word, message)
 
 
-def _included(header: Header, directive: Directive, folders: Folders) -> Iterator[Asked]:
+def _included(header: Header, directive: Directive, folders: Folders) -> Iterator[Dependence]:
     """Includes that lead to what a macro names, or out of the tree."""
     included = header.included(directive)
     if included is None:
@@ -130,7 +132,7 @@ def _included(header: Header, directive: Directive, folders: Folders) -> Iterato
         yield _asked(header, where, name, "includes a file that is not in the tree")
 
 
-def _said(header: Header) -> Iterator[Asked]:
+def _said(header: Header) -> Iterator[Dependence]:
     """Words that ask, where they stand."""
     known = _pattern(outside().known.get(header.name, ()))
     beneath = _is_beneath(header)
@@ -152,7 +154,7 @@ def _said(header: Header) -> Iterator[Asked]:
         yield _asked(header, match.start(), match[0], "has a universal character name")
 
 
-def _used(header: Header, macros: Mapping[bytes, bytes]) -> Iterator[Asked]:
+def _used(header: Header, macros: Mapping[bytes, bytes]) -> Iterator[Dependence]:
     """Macros that ask, where they are used in code or in a condition."""
     scope = _scope(header.name)
     if _is_beneath(header):
@@ -177,9 +179,9 @@ def _macro(name: bytes, reason: bytes) -> str:
     return f"the macro {name.decode()} asks for {outside().words[word]} ({word})"
 
 
-def _asked(header: Header, position: int, word: bytes, message: str) -> Asked:
+def _asked(header: Header, position: int, word: bytes, message: str) -> Dependence:
     start, last = (header.source.offset(position + i) for i in (0, max(0, len(word) - 1)))
-    return Asked(header, Span(start, last + 1), message)
+    return Dependence(header, Span(start, last + 1), message)
 
 
 def _end(directive: Directive) -> int:

@@ -1,4 +1,4 @@
-"""Which architectures a change of headers is for, and which it should leave as they are."""
+"""Finds the architectures that a change of headers should leave as they are."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -13,7 +13,7 @@ NEVER = 1 << 16
 
 
 def tuned(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> tuple[Family, ...]:
-    """The families that say something else after a change."""
+    """Finds the families that say something else after a change."""
     known = {_key(family): _content(family) for family in _families(before)}
     return tuple(f for f in _families(after) if known.get(_key(f)) != _content(f))
 
@@ -21,14 +21,14 @@ def tuned(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> tupl
 def unread(
     families: Sequence[Family], headers: Sequence[TuningHeader], archs: Iterable[str]
 ) -> tuple[str, ...]:
-    """Architectures whose policies read none of some families; all where there are none."""
+    """Finds the archs whose policies read none of some families; all where there are none."""
     return tuple(arch for arch in archs if not _reads(arch, families, headers))
 
 
 def left_alone(
     plan: Plan, headers: Sequence[TuningHeader], archs: Iterable[str]
 ) -> tuple[str, ...]:
-    """Architectures that a plan does not tune: those before, and those with policies of their own.
+    """Finds the archs that a plan does not tune: earlier ones, and those with own policies.
 
     Where later ones shall inherit, they are no such.
     """

@@ -1,4 +1,4 @@
-"""CCCL's own benchmarks as translation units, for one workload each where they can be narrowed."""
+"""Makes units of CCCL's own benchmarks, for one workload each where they can be narrowed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.cub import Cub
 from policygen.model.workload import Point, point_of
 from policygen.proof.probe import workloads
-from policygen.proof.sass.build import Headers
+from policygen.proof.sass.build import UnitHeaders
 from policygen.proof.sass.calls import Wanted, wanted_benchmarks
 from policygen.proof.sites import matches
 from policygen.proof.unit import Workload, axis_headers
@@ -32,7 +32,7 @@ class Checkout:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BenchmarkSource:
     """A benchmark's source, narrowed."""
 
     text: str
@@ -40,19 +40,19 @@ class Source:
     scope: str
     """What the names of its kernels mention; those of NVBench and Thrust do not."""
 
-    def headers(self, arch: str) -> Headers:
-        """It is preprocessed whole."""
-        return Headers(self.text, self.includes, arch, OPTIONS)
+    def headers(self, arch: str) -> UnitHeaders:
+        """Takes the whole source: what it includes may stand anywhere."""
+        return UnitHeaders(self.text, self.includes, arch, OPTIONS)
 
 
 def sources(
     cub: Cub, includes: tuple[str, ...], wanted: Wanted, checkout: Checkout
-) -> dict[Point, Source]:
-    """The benchmarks of all workloads that are wanted, each source once for what it can be asked.
+) -> dict[Point, BenchmarkSource]:
+    """Makes the sources of all workloads that are wanted, each once for what it can be asked.
 
     What a source is not narrowed by, it has all of: its other types, and those of the other axes.
     """
-    found: dict[Point, Source] = {}
+    found: dict[Point, BenchmarkSource] = {}
     folders = (*includes, str(checkout.folder), *checkout.includes)
     for site, benchmark in wanted_benchmarks(cub, wanted):
         path = checkout.files.get(benchmark.name)
@@ -65,12 +65,12 @@ def sources(
                 point = point_of(benchmark.name, values)
                 if point not in found:
                     text = _render(benchmark, axes, values, cub.version, path, checkout.folder)
-                    found[point] = Source(text, folders, site.namespace)
+                    found[point] = BenchmarkSource(text, folders, site.namespace)
     return found
 
 
 def absent(cub: Cub, wanted: Wanted, checkout: Checkout) -> list[str]:
-    """Benchmarks that are bound, and that the checkout does not have."""
+    """Lists benchmarks that are bound, and that the checkout does not have."""
     return sorted(
         benchmark.name
         for _, benchmark in wanted_benchmarks(cub, wanted)
@@ -79,7 +79,7 @@ def absent(cub: Cub, wanted: Wanted, checkout: Checkout) -> list[str]:
 
 
 def _narrowing(benchmark: BenchmarkBinding, checkout: Checkout) -> dict[str, str]:
-    """The axes that a macro of the source chooses one type of, with what the source calls them."""
+    """Finds the axes that a macro of the source narrows, with what the source calls them."""
     macros = checkout.narrowing.get(benchmark.name, frozenset())
     names = {axis: {axis, benchmark.renamed.get(axis, axis)} & macros for axis in benchmark.axes}
     return {axis: min(found) for axis, found in names.items() if found}
@@ -105,7 +105,7 @@ def _render(
 
 
 def _type(text: str, version: str) -> str:
-    """A benchmark's axes are lists of types, whatever their values are."""
+    """Spells a value as a type: a benchmark's axes are lists of types."""
     if is_constant(text):
         return f"::cuda::std::integral_constant<decltype({text}), {text}>"
     return axis_type(text, version).cpp

@@ -1,35 +1,30 @@
-"""Translation units to kernels, each compiled once for what it depends on."""
+"""Makes kernels of translation units, each compiled once for what it depends on."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from policygen.cache import digest, keep, kept, written_by
-from policygen.errors import PolicygenError, ProcessError, UnprovableError
+from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.sass import Kernel
-from policygen.paths import cache_failure
 from policygen.process import run
 from policygen.proof import lexemes
-from policygen.proof.compile import SECONDS, UNITS, compile_failure
-from policygen.proof.deps import Made, remembered
-from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
+from policygen.proof.compile import attempt, compile_file, folder_of_its_own, unit_file
+from policygen.proof.deps import Made, listing, remembered
+from policygen.proof.mark import check_unnamed, made_of, marked, new_mark
 from policygen.proof.sass import cubin as cubin_reader
 from policygen.proof.sass import listing as listings
 from policygen.proof.sass import preprocessed
-from policygen.proof.sass.cubin import check_usage, read_cubin
+from policygen.proof.sass.cubin import Sealed, check_usage, read_cubin
 from policygen.proof.sass.listing import read_listing, read_usage
 from policygen.proof.sass.preprocessed import content, ended
 from policygen.proof.toolchain import REMEDY, Toolchain, find_disassembler, program
 
 # As in a release: without asserts, which hold the numbers of their lines.
 FLAGS = ("-std=c++17", "-w", "-DNDEBUG")
-Answer = TypeVar("Answer")
 _KERNELS = TypeAdapter(tuple[Kernel, ...])
 
 
@@ -47,7 +42,7 @@ class Tools:
 
     @classmethod
     def of(cls, toolchain: Toolchain) -> "Tools":
-        """Those of a toolchain."""
+        """Takes those of a toolchain."""
         disassembler = find_disassembler(toolchain)
         identity = f"{toolchain.identity} {program(disassembler)}"
         nvcc = str(toolchain.nvcc)
@@ -58,7 +53,7 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class Headers:
+class UnitHeaders:
     """What a unit includes: a unit without its call, where it looks, for which architecture."""
 
     text: str
@@ -87,97 +82,92 @@ class Job:
     """One compile; it holds all that it needs, so that any process can do it."""
 
     text: str
-    headers: Headers
+    headers: UnitHeaders
     content: str
     """Names what the preprocessor makes of the headers."""
 
 
-def preprocess(headers: Headers, tools: Tools, cache: Path) -> str | PolicygenError:
-    """A name for what the preprocessor makes of headers: the same for the same text.
+def preprocess(headers: UnitHeaders, tools: Tools, cache: Path) -> str | PolicygenError:
+    """Names what the preprocessor makes of headers: the same for the same text.
 
     Where lines stand, and which files they come from, does not matter.
     """
-    return _attempt(lambda: _preprocessed(headers, tools, cache))
+    return attempt(lambda: _preprocessed(headers, tools, cache))
 
 
 def build(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
-    """The kernels of a unit; for their code there is a digest alone.
+    """Compiles the kernels of a unit; for their code there is a digest alone.
 
     To disassemble takes a fifth of the time that it takes to compile, and most kernels are equal.
     """
-    return _attempt(lambda: _built(job, tools, cache))
+    return attempt(lambda: _kernels("kernels", ["-res-usage"], _digested, job, tools, cache))
 
 
 def disassemble(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
-    """The kernels of a unit with their instructions."""
-    return _attempt(lambda: _disassembled(job, tools, cache))
+    """Compiles the kernels of a unit, with their instructions."""
+    return attempt(lambda: _kernels("sass", ["-sass", "-res-usage"], _listed, job, tools, cache))
 
 
-def _attempt(make: Callable[[], Answer]) -> Answer | PolicygenError:
-    """What is made, or why it is not: one failure must not end the others."""
-    try:
-        return make()
-    except UnprovableError:
-        raise  # nothing that is compiled of this tree is worth anything
-    except PolicygenError as error:
-        return error
-    except OSError as error:
-        return cache_failure(error)
-
-
-def _preprocessed(headers: Headers, tools: Tools, cache: Path) -> str:
-    key = digest(headers.text, *headers.flags, tools.identity, written_by(lexemes, preprocessed))
+def _preprocessed(headers: UnitHeaders, tools: Tools, cache: Path) -> str:
+    # The same files, read in the same way, make the same text: a computed include reads what it
+    # names, too. `__has_include` reads nothing, and answers by which files there are.
+    there = listing(headers.includes)
+    writer = written_by(lexemes, preprocessed)
+    key = digest(headers.text, *headers.flags, tools.identity, writer, there)
     paths = (*headers.includes, *tools.roots)
     return remembered(
         "preprocessed", key, paths, lambda: _named(headers, tools, cache, key), cache
     ).decode()
 
 
-def _named(headers: Headers, tools: Tools, cache: Path, key: str) -> Made:
+def _named(headers: UnitHeaders, tools: Tools, cache: Path, key: str) -> Made:
     mark = new_mark()
-    with _file(ended(headers.text, mark).encode(), cache) as source:
+    with unit_file(ended(headers.text, mark), cache) as source:
         made = source.with_suffix(".ii")
         # With the macros, too: what is called below the headers may be one.
         command = [tools.nvcc, "-E", "-Xcompiler", "-dD", *headers.options]
-        _compile(command, source, made, _refused(cache, key))
+        compile_file(command, source, made, cache, key)
         text = made_of(made, mark)
         check_unnamed(text, source)
         return Made(content(text, mark, headers.includes).encode(), text, source)
 
 
-def _built(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...]:
+Read = Callable[[str, Mapping[str, Sealed]], tuple[Kernel, ...]]
+"""From cuobjdump's listing, and what the cubin tells, to kernels."""
+
+
+def _kernels(
+    kind: str, options: Sequence[str], read: Read, job: Job, tools: Tools, cache: Path
+) -> tuple[Kernel, ...]:
     key = digest(_key(job, tools), written_by(cubin_reader, listings))
-    if known := _known("kernels", key, cache):
+    if known := _known(kind, key, cache):
         return known
     cubin = _cubin(job, tools, cache)
-    found = read_cubin(cubin, "the cubin")
-    with _file(cubin, cache) as place:
-        listing = run([tools.cuobjdump, "-res-usage", str(place)], install=REMEDY)
-    usage = read_usage(listing)
-    check_usage(usage, found)
-    kernels = tuple(
-        Kernel(name=n, code=(one.digest,), resources=usage[n], max_threads=one.max_threads)
-        for n, one in sorted(found.items())
-    )
-    keep("kernels", key, _KERNELS.dump_json(kernels), cache)
+    with folder_of_its_own(cache) as folder:
+        path = folder / "main.cubin"
+        path.write_bytes(cubin)
+        listing = run([tools.cuobjdump, *options, str(path)], install=REMEDY)
+    kernels = read(listing, read_cubin(cubin, "the cubin"))
+    keep(kind, key, _KERNELS.dump_json(kernels), cache)
     return kernels
 
 
-def _disassembled(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...]:
-    key = digest(_key(job, tools), written_by(cubin_reader, listings))
-    if known := _known("sass", key, cache):
-        return known
-    cubin = _cubin(job, tools, cache)
-    with _file(cubin, cache) as place:
-        listing = run([tools.cuobjdump, "-sass", "-res-usage", str(place)], install=REMEDY)
-    found = read_cubin(cubin, "the cubin")
+def _digested(listing: str, found: Mapping[str, Sealed]) -> tuple[Kernel, ...]:
+    usage = read_usage(listing)
+    check_usage(usage, found)
+    return tuple(
+        Kernel(name=n, code=(one.digest,), resources=usage[n], max_threads=one.max_threads)
+        for n, one in sorted(found.items())
+    )
+
+
+def _listed(listing: str, found: Mapping[str, Sealed]) -> tuple[Kernel, ...]:
     digests = {name: one.digest for name, one in found.items()}
     kernels = tuple(
         kernel.model_copy(update={"max_threads": found[kernel.name].max_threads})
         for kernel in read_listing(listing, "cuobjdump's listing", digests)
     )
     check_usage({kernel.name: kernel.resources for kernel in kernels}, found)
-    keep("sass", key, _KERNELS.dump_json(kernels), cache)
     return kernels
 
 
@@ -186,10 +176,10 @@ def _cubin(job: Job, tools: Tools, cache: Path) -> bytes:
     if (known := kept("cubin", key, cache)) is not None:
         return known
     mark = new_mark()
-    with _file(marked(job.text, mark).encode(), cache) as source:
+    with unit_file(marked(job.text, mark), cache) as source:
         made = source.with_suffix(".cubin")
         command = [tools.nvcc, "-cubin", *job.headers.options]
-        _compile(command, source, made, _refused(cache, key))
+        compile_file(command, source, made, cache, key)
         cubin = made_of(made, mark)
     read_cubin(cubin, "the cubin")
     keep("cubin", key, cubin, cache)
@@ -199,30 +189,6 @@ def _cubin(job: Job, tools: Tools, cache: Path) -> bytes:
 def _key(job: Job, tools: Tools) -> str:
     # The options name folders; what lies in them is the content's.
     return digest(job.text, *job.headers.flags, job.content, tools.identity)
-
-
-def _refused(cache: Path, key: str) -> Path:
-    """Where a unit stays that does not compile."""
-    return cache / UNITS / f"{key[:32]}.cu"
-
-
-@contextmanager
-def _file(data: bytes, cache: Path) -> Iterator[Path]:
-    """A unit in a folder of its own; what a stopped compiler leaves behind goes with it."""
-    folder = cache / UNITS
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder) as temporary:
-        path = Path(temporary) / UNIT
-        path.write_bytes(data)
-        yield path
-
-
-def _compile(command: Sequence[str], source: Path, made: Path, kept: Path) -> None:
-    try:
-        arguments = [*command, "-o", str(made), str(source)]
-        run(arguments, folder=source.parent, limit=SECONDS, install=REMEDY)
-    except ProcessError as error:
-        raise compile_failure(error, source, kept, command) from error
 
 
 def _known(kind: str, key: str, cache: Path) -> tuple[Kernel, ...] | None:

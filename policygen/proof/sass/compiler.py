@@ -10,28 +10,27 @@ from typing import TypeVar
 
 from policygen.errors import PolicygenError
 from policygen.model.sass import Kernel
-from policygen.model.workload import Point, in_words
+from policygen.model.selection import Spot
+from policygen.model.workload import in_words
 from policygen.process import threads
 from policygen.proof.compile import Progress
-from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
-from policygen.proof.sass.calls import Unit
+from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble, preprocess
+from policygen.proof.sass.calls import WorkloadUnit
 
 MEMORY = 1 << 30
 """Bytes that a compile may need; the largest that was measured took three quarters of it."""
 
 MEMINFO = Path("/proc/meminfo")
-Spot = tuple[Point, str]
-"""A workload on an architecture."""
 Kernels = tuple[Kernel, ...] | PolicygenError
 """Of a unit, or why there are none."""
-Contents = Mapping[Headers, str | PolicygenError]
+Contents = Mapping[UnitHeaders, str | PolicygenError]
 """What the preprocessor makes of headers, by name."""
 Key = TypeVar("Key")
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
-class Compiler:
+class KernelCompiler:
     """What compiles, where it keeps what it made, and what runs the compiles.
 
     Any executor will do that can call a function of a module with picklable arguments.
@@ -42,8 +41,8 @@ class Compiler:
     executor: Executor
     progress: Progress | None = None
 
-    def contents(self, wanted: Iterable[tuple[Spot, Unit]]) -> Contents:
-        """What the preprocessor makes of the headers of units."""
+    def contents(self, wanted: Iterable[tuple[Spot, WorkloadUnit]]) -> Contents:
+        """Names what the preprocessor makes of the headers of units."""
         headers = dict.fromkeys(unit.headers(arch) for (_, arch), unit in wanted)
         return self._all(
             {one: self.executor.submit(preprocess, one, self.tools, self.cache) for one in headers},
@@ -51,9 +50,9 @@ class Compiler:
         )
 
     def kernels(
-        self, wanted: Sequence[tuple[Spot, Unit]], contents: Contents, *, listed: bool
+        self, wanted: Sequence[tuple[Spot, WorkloadUnit]], contents: Contents, *, listed: bool
     ) -> list[Kernels]:
-        """The kernels of units, in their order; what is the same in several is compiled once.
+        """Compiles units, in their order; what is the same in several is compiled once.
 
         Listed ones have their instructions, others a digest of them.
         """
@@ -85,12 +84,12 @@ class Compiler:
 
 
 def workers(count: int | None) -> AbstractContextManager[Executor]:
-    """Threads that compile: as many as there are cores, and memory."""
+    """Starts threads that compile: as many as there are cores, and memory."""
     return threads(count or max(1, min(os.cpu_count() or 1, _memory() // MEMORY)))
 
 
 def _memory() -> int:
-    """Bytes that are free, or can be made so."""
+    """Counts the bytes that are free, or can be made so."""
     try:
         rows = MEMINFO.read_text().splitlines()
         # MemAvailable:   23456789 kB

@@ -1,4 +1,4 @@
-"""Reference dumps: kernels that were compiled once, to compare with later."""
+"""Keeps reference dumps: kernels that were compiled once, to compare with later."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,7 +46,7 @@ def save(folder: Path, dumps: Dumps, units: Units, version: str, toolchain: str)
 
 
 def load(folder: Path) -> tuple[DumpIndex, Dumps]:
-    """The dumps of a folder; one that is damaged or lost is an error."""
+    """Reads the dumps of a folder; one that is damaged or lost is an error."""
     path = folder / INDEX
     found = {}
     try:

@@ -1,4 +1,4 @@
-"""What kernels are called: without what a release or a further policy changes, and for people."""
+"""Shortens the names of kernels: without what a release or a policy changes, and for people."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ LENGTH = 100
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """The C++ names of kernels."""
+    """Finds the C++ names of kernels."""
     wanted = sorted(set(names))
     if not wanted:
         return {}
@@ -29,17 +29,17 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 
 
 def lasting(name: str) -> str:
-    """What remains of a name when releases, architecture lists and numbers of policies go."""
+    """Leaves out of a name its release, architecture list and numbers of policies."""
     return _POLICY.sub("Policy", _VERSIONED.sub("", name))
 
 
 def function(name: str) -> str:
-    """`DeviceScanKernel`, of a lasting name."""
+    """Finds `DeviceScanKernel` in a lasting name."""
     return _split(name)[0].rpartition("::")[2]
 
 
 def short(name: str) -> str:
-    """`DeviceScanKernel<policy_hub<int, int>::Policy1000, int*>`, as long as it fits."""
+    """Gives `DeviceScanKernel<policy_hub<int, int>::Policy1000, int*>`, as long as it fits."""
     head, args = _split(_VERSIONED.sub("", name))
     text, plain = head.rpartition("::")[2], [_plain(arg) for arg in args]
     for count in range(len(plain), 0, -1):

@@ -1,4 +1,4 @@
-"""NVBench's headers, which CCCL's own benchmarks include."""
+"""Finds NVBench's headers, which CCCL's own benchmarks include."""
 
 import re
 from importlib import metadata
@@ -16,7 +16,7 @@ _CHOICE = re.compile(r"^#cmakedefine\b.*$", re.M)
 
 
 def find_nvbench(folder: Path | None, cache: Path) -> tuple[str, ...]:
-    """Its include folders: those of a checkout or an installation, else those of the extra."""
+    """Finds its include folders: of a checkout or an installation, else of the extra."""
     if folder is None:
         return (str(_installed()),)
     for candidate in (folder, folder / "include"):
@@ -41,7 +41,7 @@ def _installed() -> Path:
 
 
 def _configured(folder: Path, cache: Path) -> tuple[str, ...]:
-    """Where a checkout's configuration is: its build makes one; here it has none of the choices."""
+    """Makes a checkout's configuration where its build did not; it has none of the choices."""
     if (folder / CONFIGURED).is_file():
         return ()
     template = folder / f"{CONFIGURED}.in"

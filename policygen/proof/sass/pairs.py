@@ -1,4 +1,4 @@
-"""Which kernel of before is which kernel of after, and whether it is the same."""
+"""Pairs the kernels of before and after, and tells whether they are the same."""
 
 import re
 from collections import Counter, defaultdict
@@ -26,7 +26,7 @@ class Pair:
 
 
 def verdict(before: Kernel, after: Kernel) -> Verdict:
-    """Whether a kernel is the same."""
+    """Judges whether a kernel is the same."""
     if same(before, after):
         return "equal" if before.name == after.name else "renamed"
     alike = _usage(before) == _usage(after) and _kinds(before) == _kinds(after)
@@ -41,7 +41,7 @@ def same(before: Kernel, after: Kernel) -> bool:
 def pairs(
     before: Sequence[Kernel], after: Sequence[Kernel], cpp: Mapping[str, str]
 ) -> tuple[Pair, ...]:
-    """Kernels by what remains of their names, then by content, then by what they are called.
+    """Pairs by what remains of names, then by content, then by what kernels are called.
 
     `cpp` has the C++ name of each.
     """

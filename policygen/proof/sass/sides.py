@@ -1,12 +1,13 @@
-"""Both sides of a comparison: which units are compiled at all, and which kernels of them count."""
+"""Compiles both sides of a comparison, as far as they can differ."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.errors import InputError, PolicygenError
+from policygen.model.selection import Spot
 from policygen.model.workload import Point, in_words
-from policygen.proof.sass.calls import Unit
-from policygen.proof.sass.compiler import Compiler, Contents, Kernels, Spot
+from policygen.proof.sass.calls import WorkloadUnit
+from policygen.proof.sass.compiler import Contents, KernelCompiler, Kernels
 from policygen.proof.sass.dumps import Dumps
 from policygen.proof.sass.names import demangled, lasting
 from policygen.proof.sass.pairs import pairs, same
@@ -23,19 +24,21 @@ class Sides:
     identical: frozenset[Spot] = frozenset()
 
 
-def compile_side(calls: Mapping[Point, Unit], archs: Iterable[str], compiler: Compiler) -> Found:
-    """One side alone, with all instructions."""
+def compile_side(
+    calls: Mapping[Point, WorkloadUnit], archs: Iterable[str], compiler: KernelCompiler
+) -> Found:
+    """Compiles one side alone, with all instructions."""
     wanted = _spots(calls, archs)
     return _made([], wanted, compiler.contents(wanted), compiler, listed=True).after
 
 
 def compile_sides(
-    before: Mapping[Point, Unit],
-    after: Mapping[Point, Unit],
+    before: Mapping[Point, WorkloadUnit],
+    after: Mapping[Point, WorkloadUnit],
     archs: Sequence[str],
-    compiler: Compiler,
+    compiler: KernelCompiler,
 ) -> Sides:
-    """Both sides, but for workloads whose preprocessed source is the same."""
+    """Compiles both sides, but for workloads whose preprocessed source is the same."""
     old, new = _spots(before, archs), _spots(after, archs)
     contents = compiler.contents([*old, *new])
     alike = _same_source(dict(old), dict(new), contents)
@@ -54,10 +57,10 @@ def compile_sides(
 
 
 def _made(
-    old: Sequence[tuple[Spot, Unit]],
-    new: Sequence[tuple[Spot, Unit]],
+    old: Sequence[tuple[Spot, WorkloadUnit]],
+    new: Sequence[tuple[Spot, WorkloadUnit]],
     contents: Contents,
-    compiler: Compiler,
+    compiler: KernelCompiler,
     *,
     listed: bool,
 ) -> Sides:
@@ -66,8 +69,8 @@ def _made(
     return Sides({spot: next(kernels) for spot, _ in old}, {s: next(kernels) for s, _ in new})
 
 
-def _counted(wanted: Sequence[tuple[Spot, Unit]], made: Sequence[Kernels]) -> list[Kernels]:
-    """The kernels that mention the namespace of their unit, where it has one."""
+def _counted(wanted: Sequence[tuple[Spot, WorkloadUnit]], made: Sequence[Kernels]) -> list[Kernels]:
+    """Keeps the kernels that mention the namespace of their unit, where it has one."""
     both = [(spot, u.scope, kernels) for (spot, u), kernels in zip(wanted, made, strict=True)]
     cpp = demangled(
         kernel.name
@@ -99,18 +102,20 @@ def _alike(sides: Sides, spot: Spot) -> bool:
 
 
 def with_dumps(dumps: Dumps, after: Found) -> Sides:
-    """Dumps as the side before; those of other workloads and architectures are left alone."""
+    """Takes dumps as the side before, as far as the side after has their workloads and archs."""
     return Sides({spot: dumps[spot] for spot in after if spot in dumps}, after)
 
 
-def _spots(calls: Mapping[Point, Unit], archs: Iterable[str]) -> list[tuple[Spot, Unit]]:
+def _spots(
+    calls: Mapping[Point, WorkloadUnit], archs: Iterable[str]
+) -> list[tuple[Spot, WorkloadUnit]]:
     return [((point, arch), called) for arch in archs for point, called in calls.items()]
 
 
 def _same_source(
-    old: Mapping[Spot, Unit], new: Mapping[Spot, Unit], contents: Contents
+    old: Mapping[Spot, WorkloadUnit], new: Mapping[Spot, WorkloadUnit], contents: Contents
 ) -> frozenset[Spot]:
-    """Workloads that both sides compile from the same text."""
+    """Finds the workloads that both sides compile from the same text."""
     found = set()
     for spot in old.keys() & new.keys():
         before, after = old[spot], new[spot]

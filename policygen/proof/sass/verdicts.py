@@ -1,4 +1,4 @@
-"""What became of each kernel between two sides."""
+"""Judges what became of each kernel between two sides."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -8,8 +8,9 @@ from policygen.bindings.load import types
 from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.sass import Different, KernelPlace, Refused, Renamed, SassRow, Side
-from policygen.proof.sass.compiler import Kernels, Spot
-from policygen.proof.sass.difference import diff, summary
+from policygen.model.selection import Spot
+from policygen.proof.sass.compiler import Kernels
+from policygen.proof.sass.kernel_diff import diff, summary
 from policygen.proof.sass.names import demangled, function, lasting, short
 from policygen.proof.sass.pairs import Pair, pairs, verdict
 from policygen.proof.sass.sides import Sides
@@ -33,7 +34,7 @@ class Verdicts:
 
     @property
     def rows(self) -> tuple[SassRow, ...]:
-        """A row for each benchmark and architecture."""
+        """Makes a row for each benchmark and architecture."""
         names = [name for name in SassRow.model_fields if name not in {"benchmark", "arch"}]
         return tuple(
             SassRow(benchmark=benchmark, arch=arch, **{name: found[name] for name in names})
@@ -44,7 +45,7 @@ class Verdicts:
 
 
 def verdicts(sides: Sides) -> Verdicts:
-    """What became of each kernel; helpers that are never run do not count."""
+    """Judges each kernel; helpers that are never run do not count."""
     found = Verdicts()
     whole = [k for side in (sides.before, sides.after) for k in side.values()]
     cpp = demangled(one.name for k in whole if not isinstance(k, PolicygenError) for one in k)
@@ -86,7 +87,7 @@ def _refused(spot: Spot, side: Side, made: Kernels) -> list[Refused]:
 
 
 def _count(found: Verdicts, spot: Spot, pair: Pair, cpp: Mapping[str, str]) -> str:
-    """Notes a pair; the name of the count that it belongs to."""
+    """Notes a pair, and names the count that it belongs to."""
     (benchmark, workload), arch = spot
     kernel = pair.after or pair.before
     assert kernel is not None

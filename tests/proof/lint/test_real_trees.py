@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from policygen.cli.audit import sources_of
-from policygen.cli.scan import read_scan
+from policygen.app.lint import sources_of
+from policygen.app.scan import scan_tunings
 from policygen.model.labels import parse_label
 from policygen.proof.lint.labels import contradictions
 from policygen.proof.lint.run import lint
@@ -36,7 +36,7 @@ FOUND = [
 
 
 def findings(version):
-    scan, errors = read_scan((), cub=str(tree(version)))
+    scan, errors = scan_tunings(str(tree(version)))
     assert errors == ()
     return lint(scan, sources_of(scan, ()))
 
@@ -59,7 +59,7 @@ def test_other_trees_have_the_same_faults_on_other_lines(version):
 @pytest.mark.trees
 def test_no_changed_number_of_a_labelled_entry_is_overlooked():
     """What is typed wrongly by one is found in every entry of a real tree that has a label."""
-    scan, _ = read_scan((), cub=str(tree("3.0.1")))
+    scan, _ = scan_tunings(str(tree("3.0.1")))
     tried = 0
     for subject in subjects(scan):
         live = [label for label in subject.entry.labels if not label.rejected]

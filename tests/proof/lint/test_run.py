@@ -4,7 +4,7 @@ from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.cub import Cub
 from policygen.model.tuning import Scan
-from policygen.proof.lint.place import Source, place
+from policygen.proof.lint.place import HeaderSource, place
 from policygen.proof.lint.rules import RULES, choose
 from policygen.proof.lint.run import lint
 from tests.source.headers import read, wrap
@@ -18,7 +18,7 @@ template <class T> struct sm80_tuning<T, 4> { static constexpr int threads = 33;
 def report(version="3.0.1", rules=RULES, families=None):
     cub = Cub(root="/cub", version=version, dialect="specializations", found="--cub")
     scan = Scan(cub=cub, families=read(BODY), chains=())
-    sources = {"tuning_demo.cuh": Source("tree/tuning_demo.cuh", wrap(BODY))}
+    sources = {"tuning_demo.cuh": HeaderSource("tree/tuning_demo.cuh", wrap(BODY))}
     return lint(scan, sources, rules, families)
 
 

@@ -1,9 +1,9 @@
 # ruff: noqa: E501  a row of a table is one line
 import pytest
 
+from policygen.dialects.scan import read_changed
 from policygen.model.plan import Action, Options, Plan, Target
 from policygen.proof.sass.archs import left_alone, tuned, unread
-from policygen.source.scan import read_changed
 from tests.probing import TUNINGS, header, replaced, root
 
 pytestmark = pytest.mark.trees

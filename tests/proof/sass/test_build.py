@@ -14,14 +14,14 @@ from policygen.errors import (
     UnprovableError,
 )
 from policygen.proof.compile import RefusedError
-from policygen.proof.sass.build import Headers, Job, Tools, build, disassemble, preprocess
+from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble, preprocess
 from policygen.proof.toolchain import find_toolchain
 from tests.proof.sass.dumps import FOLDER, SUM_INT
 
 pytestmark = pytest.mark.nvcc
 
 TEXT = (FOLDER / "kernels.cu").read_text()
-HEADERS = Headers("#include <some.cuh>\nint used = VALUE;\n", (), "sm90")
+HEADERS = UnitHeaders("#include <some.cuh>\nint used = VALUE;\n", (), "sm90")
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,25 @@ def test_headers_are_preprocessed_once_until_they_change(tools, none, cache, tmp
     included(tmp_path / "one", "#define VALUE 3\n")
     assert isinstance(preprocess(headers, none, cache), MissingToolError)
     assert preprocess(headers, tools, cache) not in {name, None}
+
+
+@pytest.mark.parametrize("asks", ["__has_include(<evil.cuh>)", "HAS(<evil.cuh>)"])
+def test_a_header_that_asks_for_a_file_is_not_the_same_where_it_is(tools, cache, tmp_path, asks):
+    """No list of what was read has the file: it is not read."""
+    text = "#define HAS __has_include\n#if {}\n#define VALUE 2\n#else\n#define VALUE 1\n#endif\n"
+    one, two = (included(tmp_path / name, text.format(asks)) for name in ("one", "two"))
+    (tmp_path / "two" / "evil.cuh").write_text("")
+    assert preprocess(one, tools, cache) != preprocess(two, tools, cache)
+
+
+def test_a_computed_include_is_followed(tools, none, cache, tmp_path):
+    text = "#define NAMED <other.cuh>\n#include NAMED\n"
+    sides = [included(tmp_path / name, text) for name in ("one", "two", "three")]
+    for name, value in zip(("one", "two", "three"), (1, 1, 2), strict=True):
+        (tmp_path / name / "other.cuh").write_text(f"#define VALUE {value}\n")
+    first = preprocess(sides[0], tools, cache)
+    assert preprocess(sides[1], none, cache) == first, "the same files are not preprocessed again"
+    assert preprocess(sides[2], tools, cache) != first
 
 
 def test_a_name_that_is_damaged_is_made_again(tools, cache, tmp_path):

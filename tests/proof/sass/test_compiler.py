@@ -11,12 +11,12 @@ from policygen.model.sass import Kernel
 from policygen.proof.sass import compiler as module
 from policygen.proof.sass.build import Tools
 from policygen.proof.sass.calls import Wanted, calls
-from policygen.proof.sass.compiler import Compiler, workers
+from policygen.proof.sass.compiler import KernelCompiler, workers
 from policygen.proof.sass.sides import Sides, compile_sides
 from policygen.proof.sass.verdicts import verdicts
 from policygen.proof.toolchain import find_toolchain
 from policygen.tree import open_tree
-from tests.probing import root
+from tests.probing import TUNINGS, changed_tree, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
@@ -42,7 +42,7 @@ def four():
 def test_any_executor_compiles_and_equal_units_are_compiled_once(tools, four, tmp_path):
     told = []
     with ProcessPoolExecutor(1) as pool:
-        compiler = Compiler(tools, tmp_path, pool, lambda *args: told.append(args))
+        compiler = KernelCompiler(tools, tmp_path, pool, lambda *args: told.append(args))
         contents = compiler.contents(four)
         kernels = compiler.kernels(four, contents, listed=True)
     assert len({called.text for _, called in four}) == len(told) - 1 < len(four)
@@ -50,7 +50,7 @@ def test_any_executor_compiles_and_equal_units_are_compiled_once(tools, four, tm
     assert re.fullmatch(r"cub.bench.merge.keys KeyT=I\d+ OffsetT=I\d+ on sm90", told[-1][2])
     assert told[-1][:2] == (len(told) - 1, len(told) - 1)
     with ThreadPoolExecutor(2) as pool:
-        again = Compiler(replace(tools, nvcc="/absent"), tmp_path, pool)
+        again = KernelCompiler(replace(tools, nvcc="/absent"), tmp_path, pool)
         assert again.kernels(four, again.contents(four), listed=True) == kernels
 
 
@@ -61,7 +61,7 @@ def test_one_that_is_refused_does_not_end_the_others(tools, four, tmp_path):
     before = {spot[0]: broken, other[0][0]: other[1]}
     after = {spot[0]: called}
     with workers(2) as pool:
-        sides = compile_sides(before, after, ("sm90",), Compiler(tools, tmp_path, pool))
+        sides = compile_sides(before, after, ("sm90",), KernelCompiler(tools, tmp_path, pool))
     found = verdicts(sides)
     (refused,) = found.refused
     assert refused.side == "before"
@@ -71,6 +71,29 @@ def test_one_that_is_refused_does_not_end_the_others(tools, four, tmp_path):
     ]
     assert found.only_before
     assert isinstance(sides.before[spot], PolicygenError)
+
+
+def test_trees_with_the_same_files_are_preprocessed_once(tools, four, tmp_path):
+    """Headers that a change does not reach cost one run of nvcc, and not one for each side."""
+    runs, nvcc = tmp_path / "runs", tmp_path / "nvcc"
+    nvcc.write_text(f'#!/bin/sh\necho "$1" >> {runs}\nexec {tools.nvcc} "$@"\n')
+    nvcc.chmod(0o755)
+    counting = replace(tools, nvcc=str(nvcc))
+    tuning = (root("3.0.1") / TUNINGS / "tuning_merge.cuh").read_bytes()
+    trees = [changed_tree(tmp_path / n, "3.0.1", {"tuning_merge.cuh": tuning}) for n in "ab"]
+    sides = [{spot[0]: replace(unit, includes=(str(t),)) for spot, unit in four} for t in trees]
+
+    def preprocessed():
+        with workers(1) as pool:
+            compiler = KernelCompiler(counting, tmp_path / "cache", pool)
+            found = compile_sides(*sides, ("sm80", "sm90"), compiler)
+        assert found.identical == {(point, arch) for point in sides[0] for arch in ("sm80", "sm90")}
+        return runs.read_text().split()
+
+    assert preprocessed() == ["-E"] * 2, "for two architectures, of two sides"
+    # A header may ask whether it is there: both sides are looked at.
+    (trees[1] / "cub" / "new.cuh").write_text("")
+    assert preprocessed() == ["-E"] * 4
 
 
 def test_helpers_alone_are_not_called_equal():

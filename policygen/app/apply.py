@@ -1,0 +1,111 @@
+"""Writes tunings into headers, once it is shown what they do; completes what was interrupted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from policygen import tree
+from policygen.app.applied import document_of
+from policygen.app.effect import proven
+from policygen.app.notes import Note, unsaid
+from policygen.app.outcomes import keep_choices, tell_outcome
+from policygen.app.planned import Planned
+from policygen.app.session import Session
+from policygen.edit.apply import apply
+from policygen.edit.change import Change
+from policygen.edit.journal import AppliedRecord
+from policygen.edit.recover import complete
+from policygen.edit.undo import undo
+from policygen.edit.worktree import uncommitted
+from policygen.errors import InputError
+from policygen.model.effect import Effect
+from policygen.model.plan import Applied, Plan
+from policygen.report.console import nearby
+from policygen.source.files import read_bytes
+from policygen.textdiff import unified
+from policygen.tree.revision import paths_in_repository
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedChange:
+    """What an apply comes to."""
+
+    plan: Plan
+    changed: Mapping[str, bytes]
+    """The headers that differ, as they are after it."""
+    diff: str
+    effect: Effect | None
+    """What the compiler says of it; none where it was not asked, or nothing changes."""
+
+
+def apply_plan(
+    session: Session, planned: Planned, *, prove: bool = True, write: bool = True
+) -> AppliedChange:
+    """Shows what a plan does, and then writes it to the tree."""
+    changed = planned.changed
+    effect = proven(planned) if prove and changed else None
+    made = AppliedChange(planned.plan, changed, _diff(planned, changed), effect)
+    if changed and write:
+        _write(session, planned, made)
+    return made
+
+
+def finish_applies(
+    store: Path, cub: str | None = None, *, note: Note = unsaid
+) -> list[tuple[AppliedRecord, Applied | None]]:
+    """Writes what is left of interrupted applies, with the contents that the store kept."""
+    root = None if cub is None else Path(tree.find(cub, Path.cwd()).root)
+    finished = complete(store, root)
+    if not finished:
+        where = f" to {root}" if root else ""
+        raise InputError(
+            f"nothing to finish: {store} knows of no apply{where} that was interrupted",
+            "Name the store that was written then: --store FILE.",
+        )
+    told = [(record, document_of(record)) for record in finished]
+    for _, document in told:
+        if document:
+            tell_outcome(store, document.choices, ("applied",), datetime.now(UTC), note)
+    return told
+
+
+def _diff(planned: Planned, changed: Mapping[str, bytes]) -> str:
+    names = sorted(changed)
+    paths = [planned.tree.paths[name] for name in names]
+    shown = paths_in_repository(paths, Path(planned.plan.cub.root))
+    return "".join(
+        unified(path, planned.data[name], changed[name])
+        for name, path in zip(names, shown, strict=True)
+    )
+
+
+def _write(session: Session, planned: Planned, made: AppliedChange) -> None:
+    paths, plan, changed = planned.tree.paths, made.plan, made.changed
+    for path in uncommitted([paths[name] for name in changed]):
+        session.note(f"{nearby(path)} has changes that are not committed; they stay")
+    title = f"{plan.options.arch}: {', '.join(sorted(changed))}"
+    changes = [Change(paths[name], planned.data[name], after) for name, after in changed.items()]
+    store, root, now = session.store, Path(plan.cub.root), datetime.now(UTC)
+    choices = keep_choices(plan, store, now)
+    document = Applied(plan=plan, choices=choices).model_dump_json()
+    apply(changes, store, root, title, document, now)
+    _read_back(planned, changes, store, root)
+    proved = () if made.effect is None else ("verified",)
+    tell_outcome(store, choices, ("applied", *proved), now, session.note)
+
+
+def _read_back(planned: Planned, changes: Sequence[Change], store: Path, root: Path) -> None:
+    """What stands in the files now, as `scan` reads it; else everything is put back."""
+    try:
+        found = {c.path.name: _same(c.path, read_bytes(c.path), c.after) for c in changes}
+        planned.compiler.mark(found)
+    except BaseException:
+        undo(store, root, 1, datetime.now(UTC))
+        raise
+
+
+def _same(path: Path, found: bytes, after: bytes) -> bytes:
+    if found != after:
+        raise InputError(f"{path} does not hold what was written", "Something else writes to it.")
+    return found

@@ -1,0 +1,164 @@
+"""Which workloads are compiled on each side of a change, and for which architectures."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from policygen import tree
+from policygen.app.base import Base
+from policygen.app.filters import parse_archs
+from policygen.app.reading import read_tree
+from policygen.errors import InputError, Problems
+from policygen.model.arch import arch_number
+from policygen.model.cub import Cub
+from policygen.model.sass import Units
+from policygen.model.tuning import TuningHeader
+from policygen.model.workload import Point
+from policygen.proof.sass.archs import left_alone, tuned, unread
+from policygen.proof.sass.benchmarks import Checkout, absent, sources
+from policygen.proof.sass.calls import Wanted, WorkloadUnit, calls, without_call
+from policygen.proof.sites import nothing_bound
+from policygen.report.console import nearby, plural
+from policygen.source.files import read_bytes
+from policygen.tree.changes import changed_files
+
+EARLIER = "earlier"
+_NAMED = {"calls": "calls of the algorithms", "benchmarks": "the benchmarks' own sources"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is asked for by name."""
+
+    pattern: re.Pattern[str]
+    axes: Mapping[str, frozenset[str]]
+    everything: bool
+    checkout: Checkout | None = None
+    """Compiles its benchmarks, instead of calls of the same algorithms."""
+
+    @property
+    def units(self) -> Units:
+        """What is compiled."""
+        return "calls" if self.checkout is None else "benchmarks"
+
+    @property
+    def named(self) -> bool:
+        """Whether it does not depend on what differs."""
+        return bool(self.everything or self.pattern.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiles:
+    """What is compiled on each side, for which architectures."""
+
+    cub: Cub
+    base: Base | None
+    before: Mapping[Point, WorkloadUnit]
+    after: Mapping[Point, WorkloadUnit]
+    units: Units
+    archs: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def choose_compiles(
+    cub: Cub, base: Base | None, chosen: Chosen, archs: Sequence[str], compilable: tuple[str, ...]
+) -> Compiles:
+    """Which workloads are compiled, and for which architectures."""
+    headers, remarks = _changed_headers(cub, base)
+    wanted = Wanted(chosen.pattern, chosen.axes, None if chosen.named else headers)
+    before = _units(base.cub, base.includes, wanted, chosen) if base and base.cub else {}
+    after = _units(cub, cub.include_folders, wanted, chosen)
+    if not (before or after) and (chosen.named or (chosen.axes and headers)):
+        asked = frozenset() if chosen.named else headers or frozenset()
+        raise nothing_bound(cub.version, chosen.pattern, chosen.axes, asked)
+    remarks += _left_out(cub, wanted, chosen)
+    if base and base.index:
+        if base.index.units != chosen.units:
+            raise InputError(
+                f"{base.label}: they are of {_NAMED[base.index.units]}",
+                "Compare them with --benchmarks."
+                if chosen.checkout is None
+                else "Compare them without --benchmarks.",
+            )
+        points = {point for point, _ in base.dumps}
+        after = {point: unit for point, unit in after.items() if point in points}
+    wanted_archs = _archs(cub, base, archs, compilable, headers)
+    if base and base.index and not any((p, a) in base.dumps for p in after for a in wanted_archs):
+        raise InputError(f"{base.label}: the dumps hold nothing of what is asked")
+    return Compiles(cub, base, before, after, chosen.units, wanted_archs, tuple(remarks))
+
+
+def _units(
+    cub: Cub, includes: tuple[str, ...], wanted: Wanted, chosen: Chosen
+) -> Mapping[Point, WorkloadUnit]:
+    if chosen.checkout is None:
+        return calls(cub, includes, wanted)
+    return sources(cub, includes, wanted, chosen.checkout)
+
+
+def _left_out(cub: Cub, wanted: Wanted, chosen: Chosen) -> list[str]:
+    """What is asked for and cannot be compiled."""
+    if chosen.checkout is None:
+        names, why = without_call(cub, wanted), "has no call in its binding"
+    else:
+        names, why = absent(cub, wanted, chosen.checkout), f"is not in {chosen.checkout.folder}"
+    return [f"{name} {why}: it is not compiled" for name in names]
+
+
+def _changed_headers(cub: Cub, base: Base | None) -> tuple[frozenset[str] | None, list[str]]:
+    """The tuning headers that differ; none where other files do, which any benchmark may read."""
+    if base is None or base.cub is None:
+        return None, []
+    if base.replaced:
+        paths = {path.name: path for path in tree.tuning_headers(cub)}
+        names = [n for n, data in base.replaced.items() if read_bytes(paths[n]) != data]
+        return frozenset(names), []
+    tunings = {path.parent for path in tree.tuning_headers(cub)}
+    found = changed_files(base.cub, cub)
+    others = [path for path in found if path.parent not in tunings]
+    if not others:
+        return frozenset(path.name for path in found), []
+    files = plural(len(others), "file differs", "files differ")
+    return None, [
+        f"{files} that are no tuning headers ({nearby(others[0])}): any benchmark may be affected"
+    ]
+
+
+def _archs(
+    cub: Cub,
+    base: Base | None,
+    given: Sequence[str],
+    compilable: tuple[str, ...],
+    headers: frozenset[str] | None,
+) -> tuple[str, ...]:
+    """Those that are named, with all that the change should not reach."""
+    named = parse_archs([arch for arch in given if arch != EARLIER])
+    if lost := sorted(named - set(compilable), key=arch_number):
+        raise InputError(
+            f"this nvcc does not compile for {', '.join(lost)}",
+            f"It compiles for {', '.join(compilable)}.",
+        )
+    if not given and base and base.index:
+        named |= {arch for _, arch in base.dumps}
+    elif not given or EARLIER in given:
+        named |= frozenset(_untouched(cub, base, compilable, headers))
+    return tuple(sorted(named, key=arch_number))
+
+
+def _untouched(
+    cub: Cub, base: Base | None, compilable: tuple[str, ...], headers: frozenset[str] | None
+) -> tuple[str, ...]:
+    """The architectures that the change should leave as they are."""
+    if base is None or base.cub is None or headers is None:
+        return compilable
+    after = _scanned(cub, headers)
+    if base.plan is not None:
+        return left_alone(base.plan, after, compilable)
+    return unread(tuned(_scanned(base.cub, headers), after), after, compilable)
+
+
+def _scanned(cub: Cub, names: frozenset[str]) -> list[TuningHeader]:
+    found = read_tree(cub, sorted(names)) if names else None
+    if found and found.errors:
+        raise Problems(found.errors)
+    return list(found.headers) if found else []

@@ -1,0 +1,50 @@
+"""Which workloads are tuned for which architectures, and what results could fill."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from policygen.app.filters import Filter
+from policygen.app.reading import read_tree
+from policygen.app.resolve import Errors, ask_values, resolve_workloads
+from policygen.app.session import Session
+from policygen.app.trees import other_tree
+from policygen.model.coverage import CellStatus, Compared, Coverage
+from policygen.proof.coverage import cells, shares, turned
+
+
+def audit_coverage(
+    session: Session, asked: Filter, *, compare: str | None = None, files: Sequence[str] = ()
+) -> tuple[Coverage, Errors]:
+    """Asks which workloads are tuned; since another tree, and what databases could fill."""
+    now, errors = resolve_workloads(session, asked)
+    found = cells(now)
+    document = Coverage(
+        cub=now.cub,
+        toolchain=now.toolchain,
+        archs=now.archs,
+        shares=shares(found),
+        cells=found,
+        remarks=now.remarks,
+        unresolved=now.unresolved,
+        problems=now.problems,
+    )
+    if compare is not None:
+        other, same = other_tree(session, compare), replace(asked, archs=now.archs)
+        then, more = ask_values(read_tree(other, asked.headers), same, progress=session.progress)
+        errors += more
+        compared = Compared(cub=other, turned=turned(cells(then), document.cells))
+        document = document.model_copy(update={"compared": compared})
+    if files:
+        from policygen.app.filling import fillable_by  # the planner, which most do not need
+
+        could = fillable_by(session, document, files, replace(asked, headers=(), archs=()))
+        document = document.model_copy(update={"fillable": could})
+    return document, errors
+
+
+def is_under(document: Coverage, least: float | None, *, inherited: bool) -> bool:
+    """Whether less than a share is tuned on any architecture."""
+    counted: tuple[CellStatus, ...] = ("tuned", "inherited") if inherited else ("tuned",)
+    return least is not None and any(
+        share.percent(counted) < least for share in document.totals.values()
+    )

@@ -1,0 +1,185 @@
+"""A header of policy selectors for CUB's public API, made from results."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from policygen import tree
+from policygen.app.filters import parse_target
+from policygen.app.inputs import ResultFiles
+from policygen.app.ranking import ranked
+from policygen.app.session import Session
+from policygen.bindings.archs import archs, ladder
+from policygen.bindings.load import bound
+from policygen.dialects.selectors.functions import Struct
+from policygen.dialects.user.aggregates import find_aggregates
+from policygen.dialects.user.header import HeaderTarget, render, selector_of
+from policygen.dialects.user.tuned import TunedSelector
+from policygen.errors import EffectError, InputError, Problems
+from policygen.model.arch import arch_number
+from policygen.model.bindings import numbers
+from policygen.model.cub import Cub
+from policygen.model.emit import EmitAction, EmitProof, Emitted
+from policygen.model.policies import Policies, Question
+from policygen.model.results import Rules, ScoredWorkload
+from policygen.planning.emit_judge import judge, questions
+from policygen.planning.emitter import Emitter
+from policygen.proof.overlay import overlay
+from policygen.proof.policies import ask_policies
+from policygen.proof.probe import AskedTree
+from policygen.proof.toolchain import find_toolchain
+from policygen.results.asked import NOT_ASKED
+from policygen.source.files import read_bytes
+from policygen.tree.manifest import shipped
+
+SINCE = (3, 5)
+"""The first version whose device algorithms take policy selectors."""
+DEFAULT_NAMESPACE = "tunings"
+LISTED = 10
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*")
+
+
+def emit_selectors(
+    session: Session,
+    results: ResultFiles,
+    arch: str | None,
+    rules: Rules,
+    *,
+    algorithms: Sequence[str] = (),
+    std: Literal[17, 20] = 20,
+    namespace: str | None = None,
+    out: str | None = None,
+    force: bool = False,
+    prove: bool = True,
+) -> Emitted:
+    """Makes the text of a header, and shows what it does; `out` is what it shall be called."""
+    target, cub = parse_target(arch), session.cub
+    spelled = _namespace(namespace, out)
+    _check_version(cub)
+    structs = _structs(cub)
+    toolchain = find_toolchain()
+
+    def ask(
+        questions: Sequence[Question], first: tuple[str, ...] = (), language: int = 17
+    ) -> Policies:
+        found = AskedTree(cub.version, (*first, *cub.include_folders), {})
+        return ask_policies(questions, found, toolchain, std=language, progress=session.progress)
+
+    with ranked(results, rules, session.note) as found:
+        spaces = found.files.spaces
+        emitter = Emitter(cub.version, target, structs, ask, found.choose, force, spaces=spaces)
+        wanted = _wanted(found.workloads(cub.version), algorithms, cub.version)
+        tuned = emitter.emit([found.files.named(one) for one in wanted])
+    told = [*(a for each in tuned for p in each.parts for a in p.actions), *emitter.refused]
+    actions = [action for action in told if action.reason != NOT_ASKED]
+    written = [each for each in tuned if each.written]
+    if not written:
+        raise _nothing(actions)
+    file = Path(out).name if out else f"{spelled.replace('::', '_')}.cuh"
+    made = HeaderTarget(cub.version, target, _until(target), std, spelled, file)
+    selectors = tuple(selector_of(each) for each in written)
+    text = render(written, selectors, made, structs)
+    proof = None
+    if prove:
+        proof = _proven(written, made, text, lambda q, first: ask(q, first, std))
+    return Emitted(
+        cub=cub,
+        toolchain=f"nvcc {toolchain.version}",
+        arch=target,
+        std=std,
+        namespace=spelled,
+        selectors=selectors,
+        actions=tuple(actions),
+        shared=tuple(name for each in written for name in each.shared),
+        proof=proof,
+        text=text,
+    )
+
+
+def _namespace(given: str | None, out: str | None) -> str:
+    """What was given, or the file's name as an identifier."""
+    if given is not None:
+        if not _IDENTIFIER.fullmatch(given):
+            raise InputError(
+                f"--namespace {given!r} is no C++ namespace", "It looks like my::tunings."
+            )
+        return given
+    stem = re.sub(r"\W", "_", Path(out).name.partition(".")[0], flags=re.ASCII) if out else ""
+    return stem if _IDENTIFIER.fullmatch(stem) else DEFAULT_NAMESPACE
+
+
+def _check_version(cub: Cub) -> None:
+    if numbers(cub.version)[:2] < SINCE:
+        raise InputError(
+            f"CUB {cub.version} takes no policy selectors in its public API",
+            "It does since 3.5: name such a tree with --cub, or edit the headers: policygen apply",
+        )
+
+
+def _structs(cub: Cub) -> dict[str, Struct]:
+    """What the folder of tuning headers declares, those without selectors included."""
+    folder = tree.tuning_headers(cub)[0].parent
+    return find_aggregates({path.name: read_bytes(path) for path in sorted(folder.glob("*.cuh"))})
+
+
+def _wanted(
+    workloads: Sequence[ScoredWorkload], names: Sequence[str], version: str
+) -> list[ScoredWorkload]:
+    """The workloads of the algorithms that are named, as bindings or selectors call them."""
+    asked = {part.strip() for name in names for part in name.split(",") if part.strip()}
+    if not asked:
+        return list(workloads)
+    known: dict[str, set[str]] = {}
+    for algorithm in bound(version):
+        for benchmark in algorithm.benchmarks:
+            called = {s.name for s in algorithm.selectors if s.site == benchmark.site}
+            for name in {algorithm.algorithm, *called}:
+                known.setdefault(name, set()).add(benchmark.name)
+    if unknown := sorted(asked - known.keys()):
+        raise InputError(
+            f"no algorithm is called {', '.join(unknown)}", f"There are: {', '.join(sorted(known))}"
+        )
+    kept = [one for one in workloads if any(one.algorithm in known[name] for name in asked)]
+    if not kept:
+        held = ", ".join(sorted({one.algorithm for one in workloads}))
+        raise InputError(
+            f"the databases hold nothing of {', '.join(sorted(asked))}", f"They hold: {held}"
+        )
+    return kept
+
+
+def _until(arch: str) -> str | None:
+    """The architecture that comes next: it gets what CUB selects."""
+    later = [one for one in {*archs(), *ladder()} if arch_number(one) > arch_number(arch)]
+    return min(later, key=arch_number, default=None)
+
+
+def _proven(
+    tuned: Sequence[TunedSelector],
+    target: HeaderTarget,
+    text: str,
+    ask: Callable[[Sequence[Question], tuple[str, ...]], Policies],
+) -> EmitProof:
+    """What the header does; anything else than it says is an error."""
+    folder = overlay(target.file, text.encode())
+    include = f"{shipped().tree.tunings}/{target.file}"
+    try:
+        told = ask(questions(tuned, target.namespace, include), (folder,))
+    except Problems as error:
+        raise EffectError(
+            [f"the header does not compile: {one}" for one in error.errors]
+        ) from error
+    proof, wrong = judge(tuned, told, target.arch)
+    if wrong:
+        raise EffectError(wrong)
+    return proof
+
+
+def _nothing(actions: Sequence[EmitAction]) -> InputError:
+    """Why there is no selector to write."""
+    reasons = dict.fromkeys(f"{action.name}: {action.reason}" for action in actions)
+    shown = [*list(reasons)[:LISTED]]
+    if len(reasons) > len(shown):
+        shown.append(f"and {len(reasons) - len(shown)} more")
+    return InputError("there is nothing to emit", "\n  ".join(shown))

@@ -1,0 +1,155 @@
+"""What is given to `policygen db`: databases, NVBench results, search spaces, told by content."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, TypeVar
+
+from policygen.app.filters import EVERYTHING, Filter
+from policygen.errors import InputError, Problems
+from policygen.model.bench import ParameterRange
+from policygen.model.results import ScoredWorkload
+from policygen.results.database import is_database
+from policygen.results.files import read_regular
+from policygen.results.load import expand
+from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
+
+if TYPE_CHECKING:
+    from policygen.model.plan import Action
+
+FromFiles = TypeVar("FromFiles", "Action", ScoredWorkload)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """What was measured, as it is named, and what of it is asked for."""
+
+    files: Sequence[str]
+    """Databases of any CCCL, NVBench's JSON results, or globs of them."""
+    benches: Sequence[str] = ()
+    """Benchmark sources, a checkout or a cccl_meta_bench.csv: declared axes and search spaces."""
+    base: str | None = None
+    """NVBench's result of the base, where the files are those of variants."""
+    confirm: Sequence[str] = ()
+    """Databases of later runs, which decide."""
+    where: Filter = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The databases, and what is known of the benchmarks in them."""
+
+    databases: tuple[Path, ...]
+    spaces: Mapping[str, tuple[ParameterRange, ...]]
+    declared: Mapping[tuple[str, str, str], tuple[str, ...]]
+    made: Mapping[str, tuple[str, ...]]
+    """Databases made for the time being, and the files that they were made of."""
+    confirm: tuple[Path, ...] = ()
+    """Databases of runs that confirm what is chosen."""
+
+    def named(self, one: FromFiles) -> FromFiles:
+        """What was measured, with the files that the user gave."""
+        files = [name for path in one.databases for name in self.made.get(path, (path,))]
+        return one.model_copy(update={"databases": tuple(files)})
+
+
+def ask_why(given: ResultFiles, why: str) -> ResultFiles:
+    """One workload, as it is typed: `cub.bench.reduce.sum T=I32` is `-R` and `-a`.
+
+    A shell makes several words of it: what is no file and has a `=` belongs to it, too.
+    """
+    name, *axes = why.split() or [""]
+    stray = [word for word in given.files if "=" in word and not Path(word).exists()]
+    if not name or any("=" not in axis for axis in axes):
+        raise InputError(f"--why {why!r} is no workload", "Such as: cub.bench.reduce.sum T=I32")
+    pairs = [axis.partition("=") for axis in (*axes, *stray)]
+    asked = [f"{axis if '{' in axis else axis + '{ct}'}={value}" for axis, _, value in pairs]
+    where = Filter(regex=f"{re.escape(name)}$", axes=(*given.where.axes, *asked))
+    return replace(given, files=[one for one in given.files if one not in stray], where=where)
+
+
+def is_results(path: Path) -> bool:
+    """Whether a file that only a plan or a store names holds results; else nobody looks into it."""
+    try:
+        return path.is_file() and (is_database(path) or is_nvbench(path.read_bytes()))
+    except OSError:
+        return False
+
+
+@contextmanager
+def open_inputs(given: ResultFiles) -> Iterator[Inputs]:
+    """Sorts files by their content; NVBench's results become a database for the time being."""
+    databases: list[Path] = []
+    others: list[Path] = []
+    runs: list[Path] = []
+    for path in expand(given.files):
+        try:
+            if is_database(path):
+                databases.append(path)
+            elif is_nvbench(data := read_regular(path)):
+                runs.append(path)
+            elif data and b"\0" not in data:
+                others.append(path)
+            else:
+                raise InputError(
+                    f"{path}: not an SQLite database", "Expected a cccl_meta_bench.db."
+                )
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    spaces, declared = _benchmarks([*others, *map(Path, given.benches)])
+    with TemporaryDirectory(prefix="policygen-") as folder:
+        made: dict[str, tuple[str, ...]] = {}
+        if runs or given.base:
+            path, files_of = _nvbench(runs, given.base, Path(folder))
+            databases.append(path)
+            made[str(path)] = files_of
+        if not databases:
+            raise InputError("no database is given", "Name a cccl_meta_bench.db.")
+        yield Inputs(tuple(databases), spaces, declared, made, expand(given.confirm))
+
+
+def _benchmarks(
+    paths: Sequence[Path],
+) -> tuple[dict[str, tuple[ParameterRange, ...]], dict[tuple[str, str, str], tuple[str, ...]]]:
+    """Search spaces and declared axes, of benchmark sources or a cccl_meta_bench.csv."""
+    if not paths:
+        return {}, {}
+    from policygen.source.benchmarks.read import read_benchmarks  # most have nothing to read
+
+    document, errors = read_benchmarks(paths)
+    if errors:
+        raise Problems(errors)
+    spaces = {b.name: b.parameters for b in document.benchmarks if b.parameters}
+    declared = {
+        (b.name, sub.name, axis.name): axis.values
+        for b in document.benchmarks
+        for sub in b.subbenches
+        for axis in sub.axes
+        if axis.complete
+    }
+    return spaces, declared
+
+
+def _nvbench(runs: Sequence[Path], base: str | None, folder: Path) -> tuple[Path, tuple[str, ...]]:
+    """A base and its variants, as a database; and the files that they stand in."""
+    read = [(path, read_nvbench(path)) for path in runs]
+    if base is not None:
+        chosen = read_nvbench(Path(base))
+        read = [(p, run) for p, run in read if p.resolve() != chosen.path.resolve()]
+    else:
+        bases = [run for _, run in read if run.is_base]
+        if len(bases) != 1:
+            raise InputError(
+                f"{len(bases)} of {len(read)} NVBench results are those of a base",
+                "Say which one is: --base FILE.json",
+            )
+        chosen = bases[0]
+    variants = [(guess_label(path), run) for path, run in read if run is not chosen]
+    if not variants:
+        raise InputError("there is a base, but no variant to compare with it")
+    out = folder / "nvbench.db"
+    to_database(chosen, variants, out)
+    return out, (str(chosen.path), *(str(run.path) for _, run in variants))

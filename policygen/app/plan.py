@@ -1,0 +1,139 @@
+"""From databases to a plan: what results would change in a tree, and why."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from policygen import tree
+from policygen.app.compilers import open_compiler, open_tree
+from policygen.app.documents import read_document
+from policygen.app.families import families_again, with_families
+from policygen.app.inputs import ResultFiles
+from policygen.app.planned import Planned
+from policygen.app.ranking import Ranked, ranked
+from policygen.app.reading import read_tree
+from policygen.app.session import Session
+from policygen.app.trees import other_tree
+from policygen.bindings.load import bound
+from policygen.bindings.recorded import version_of
+from policygen.dialects.protocol import TuningTree
+from policygen.errors import InputError
+from policygen.model.plan import Options, Plan
+from policygen.model.results import ScoredWorkload
+from policygen.planning.again import again, check_decisions, check_same
+from policygen.planning.bases import base_remarks
+from policygen.planning.files import check_tree
+from policygen.planning.legacy import part
+from policygen.planning.memory import remembered
+from policygen.planning.places import PlacedResult
+from policygen.planning.plan import Planner
+from policygen.planning.served import served
+from policygen.proof.oracle import Compiler
+from policygen.results.asked import NOT_ASKED
+from policygen.results.together import Together
+
+__all__ = ["Options", "plan_ranked", "plan_tunings", "read_plan"]
+
+
+def plan_tunings(
+    session: Session,
+    results: ResultFiles,
+    options: Options,
+    *,
+    measured_on: str | None = None,
+    prove: bool = True,
+) -> Planned:
+    """Plans what results would change in a tree; writes nothing to it."""
+    with ranked(results, options.rules, session.note) as found:
+        return plan_ranked(session, found, options, measured_on=measured_on, prove=prove)
+
+
+def plan_ranked(
+    session: Session,
+    results: Ranked,
+    options: Options,
+    *,
+    measured_on: str | None = None,
+    prove: bool = True,
+) -> Planned:
+    """A plan for one architecture, of databases that are open."""
+    if options.provenance == "full" and options.date is None:
+        today = datetime.now(UTC).date().isoformat()
+        options = options.model_copy(update={"date": today})
+    workloads = results.workloads(session.cub.version)
+    names = _headers(workloads, session.cub.version)
+    found, data, compiler = open_tree(session.cub, names, progress=session.progress)
+
+    def together(cases: Sequence[PlacedResult]) -> Together:
+        return results.choose([case.measurement.scored for case in cases])
+
+    sources, spaces = TuningTree(found.cub, compiler.headers, data), results.files.spaces
+    planner = Planner(sources, options, compiler, together, prove=prove, spaces=spaces)
+    plan = planner.plan(workloads)
+    remarks = base_remarks(plan, found.cub.version, _bases(session, measured_on, plan))
+    remarks += served(plan, compiler.headers)
+    work = Planned(plan, found, data, compiler)
+    plan = with_families(work, planner, workloads)
+    if not prove and plan.edits:
+        remarks.append("what the change does, and what later architectures inherit, was not asked")
+    told = {
+        "actions": tuple(
+            results.files.named(one) for one in plan.actions if one.reason != NOT_ASKED
+        ),
+        "results": tuple(map(results.files.named, plan.results)),
+        "remarks": (*remarks, *plan.remarks),
+    }
+    return replace(work, plan=plan.model_copy(update=told))
+
+
+def read_plan(session: Session, path: Path) -> Planned:
+    """A plan that was kept: its edits are made again, and must be those that it has."""
+    remedy = "Make it with: policygen plan --db DB --arch ARCH -o FILE"
+    plan, cub = read_document(path, Plan, "plan of this policygen", remedy), session.cub
+    if cub.version != plan.cub.version:
+        raise InputError(
+            f"the plan is for CUB {plan.cub.version}, and the tree is CUB {cub.version}",
+            "Make the plan again, or name its tree with --cub.",
+        )
+    check_decisions(plan)
+    names = _headers(plan.results, cub.version)
+    found, data, compiler = open_tree(cub, names, progress=session.progress)
+    check_tree(plan, data)
+    sources, joint = TuningTree(found.cub, compiler.headers, data), remembered(plan.joint)
+    planner = Planner(sources, plan.options, compiler, joint, prove=False, spaces=plan.spaces)
+    made = again(planner, part(plan, legacy=False), plan.results)
+    work = Planned(made, found, data, compiler)
+    if plan.options.legacy == "update" and found.cub.dialect == "selectors":
+        made = families_again(work, planner, plan)
+    check_same(plan, made)
+    # What it says of files and reasons is of where it was made.
+    told = {"actions": plan.actions, "remarks": plan.remarks}
+    return replace(work, plan=made.model_copy(update=told))
+
+
+def _headers(results: Sequence[ScoredWorkload], version: str) -> tuple[str, ...]:
+    """The headers that decide the benchmarks; all where a benchmark is not bound."""
+    wanted = {workload.algorithm for workload in results}
+    names = set()
+    for algorithm in bound(version):
+        sites = {b.site for b in algorithm.benchmarks if b.name in wanted}
+        names |= {site.header for site in algorithm.sites if site.name in sites}
+    return tuple(sorted(names))
+
+
+def _bases(session: Session, measured_on: str | None, plan: Plan) -> dict[str, Compiler]:
+    """The trees that were measured, by version, as far as they are at hand."""
+    found: dict[str, Compiler] = {}
+    for version in sorted({version_of(a.cccl) for a in plan.actions if a.before is not None}):
+        if measured_on is not None:
+            other = other_tree(session, measured_on)
+        elif version == session.cub.version:
+            continue
+        else:
+            try:
+                other = tree.find(version, Path.cwd())
+            except InputError:
+                continue
+        _, found[version] = open_compiler(read_tree(other), progress=session.progress)
+    return found

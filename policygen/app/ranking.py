@@ -1,0 +1,69 @@
+"""The best variants of databases, for all that writes them somewhere."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from policygen.app.inputs import Inputs, ResultFiles, open_inputs
+from policygen.app.notes import Note
+from policygen.errors import InputError
+from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
+from policygen.planning.measured import related
+from policygen.results.asked import split
+from policygen.results.choose import held_back
+from policygen.results.together import Together, choose_together
+from policygen.results.top import rank
+from policygen.untrusted import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What was given, and what is best in it."""
+
+    files: Inputs
+    top: DbTop
+    rules: Rules
+    left_out: tuple[ScoredWorkload, ...] = ()
+    """Workloads that -R and -a leave out: what they say of an entry still counts."""
+
+    def workloads(self, version: str) -> tuple[ScoredWorkload, ...]:
+        """What is asked for, and what may share an entry with it."""
+        asked = self.top.workloads
+        return (*asked, *related(asked, self.left_out, version))
+
+    def choose(self, wanted: Sequence[ScoredWorkload]) -> Together:
+        """Chooses one variant for several workloads."""
+        files = self.files
+        return choose_together(files.databases, wanted, self.rules, files.declared, files.confirm)
+
+
+@contextmanager
+def ranked(given: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
+    """The variants of databases, while these are open."""
+    if not given.files:
+        raise InputError("no database is given", "Name one: --db cccl_meta_bench.db")
+    with open_inputs(given) as files:
+        top = rank(
+            files.databases,
+            top=rules.candidates + 1,
+            rules=rules,
+            declared=files.declared,
+            confirm_with=files.confirm,
+        )
+        tell_warnings(top.warnings, note)
+        asked, left_out = split(top.workloads, given.where.pattern, given.where.values)
+        if not asked:
+            raise nothing_matches()
+        written = tuple(held_back(one, rules) for one in asked)
+        yield Ranked(files, top.model_copy(update={"workloads": written}), rules, left_out)
+
+
+def tell_warnings(warnings: Sequence[DataWarning], note: Callable[[str], None]) -> None:
+    """Notes what was not usable."""
+    for warning in warnings:
+        note(visible(str(warning)))
+
+
+def nothing_matches() -> InputError:
+    """A filter that leaves no workload."""
+    return InputError("nothing matches", "See what there is: policygen db info DB...")

@@ -1,0 +1,48 @@
+"""Entries that no workload can select."""
+
+from collections.abc import Sequence
+
+from policygen.app.notes import Progress
+from policygen.app.reading import ReadTree, read_tree
+from policygen.app.resolve import Errors
+from policygen.app.session import Session
+from policygen.model.base import Problem
+from policygen.model.reach import Reach
+from policygen.proof.reach import Reachability, reach_both
+from policygen.proof.sites import remarks
+from policygen.proof.toolchain import Toolchain, find_toolchain
+
+
+def audit_reach(session: Session, headers: Sequence[str] = ()) -> tuple[Reach, Errors]:
+    """Asks which entries are never selected, whatever workload is tried."""
+    found, toolchain = read_tree(session.cub, headers), find_toolchain()
+    told = ask_reach(found, toolchain, session.progress)
+    document = Reach(
+        cub=found.cub,
+        toolchain=f"nvcc {toolchain.version}",
+        archs=told.archs,
+        workloads=told.workloads,
+        entries=told.entries,
+        reached=told.entries - len(told.unreachable) - sum(told.unknown.values()),
+        unreachable=told.unreachable,
+        call_only=told.call_only,
+        unasked=told.unasked,
+        unknown=dict(told.unknown),
+        remarks=remarks(found.cub),
+        problems=tuple(Problem.of(error) for error in found.errors),
+    )
+    return document, (*found.errors, *told.errors)
+
+
+def ask_reach(
+    found: ReadTree, toolchain: Toolchain, progress: Progress | None = None
+) -> Reachability:
+    """What the marked copies of a tree's headers show, in families and in returns."""
+    return reach_both(
+        found.cub,
+        found.headers,
+        found.marked("specializations"),
+        found.marked("selectors"),
+        toolchain,
+        progress=progress,
+    )

@@ -1,0 +1,80 @@
+"""What the tuning headers of a tree hold, and copies of them that the compiler is asked with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from policygen import tree
+from policygen.app.filters import parse_archs
+from policygen.bindings.load import bound
+from policygen.dialects.known import DIALECTS
+from policygen.dialects.scan import scan_headers
+from policygen.dialects.selectors.enabled import enable_returns
+from policygen.errors import InputError, SourceError
+from policygen.model.arch import arch_number
+from policygen.model.cub import Cub, Dialect
+from policygen.model.marks import Marked
+from policygen.model.tuning import TuningHeader
+from policygen.proof.sites import marked_members
+from policygen.source.files import read_bytes
+from policygen.source.select import algorithm
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTree:
+    """A tree, and what its tuning headers hold."""
+
+    cub: Cub
+    headers: tuple[TuningHeader, ...]
+    paths: Mapping[str, Path]
+    errors: tuple[SourceError, ...]
+
+    def marked(self, dialect: Dialect) -> Mapping[str, Marked]:
+        """Marked copies of the headers that hold entries in a dialect."""
+        spelled, members = DIALECTS[dialect], marked_members(bound(self.cub.version), dialect)
+        held = [header for header in self.headers if spelled.read(header)]
+        return {header.name: spelled.mark(header, self._data(header), members) for header in held}
+
+    def enabled(self) -> Mapping[str, Marked]:
+        """Copies of headers with guarded returns that are commented out, which are code there."""
+        made = (enable_returns(header, self._data(header)) for header in self.headers)
+        return {copy.header.name: copy for copy in made if copy.entries}
+
+    def _data(self, header: TuningHeader) -> bytes:
+        return read_bytes(self.paths[header.name])
+
+
+def read_tree(cub: Cub, names: Sequence[str] = ()) -> ReadTree:
+    """Scans the headers of a tree: those that are named, by algorithm or by header, or all."""
+    known = {path.name: path for path in tree.tuning_headers(cub)}
+    wanted = _header_names(names, known, cub.version) or frozenset(known)
+    paths = tuple(path for name, path in known.items() if name in wanted)
+    scanned = scan_headers(paths)
+    return ReadTree(cub, scanned.headers, {path.name: path for path in paths}, scanned.errors)
+
+
+def _header_names(names: Sequence[str], known: Mapping[str, Path], version: str) -> frozenset[str]:
+    """What is meant by a header's name, or by an algorithm's: that of a header, or of a binding."""
+    bindings = {b.algorithm: {site.header for site in b.sites} for b in bound(version)}
+    wanted: set[str] = set()
+    for name in names:
+        meant = {h for h in known if name in {h, h.removesuffix(".cuh"), algorithm(h)}}
+        meant |= bindings.get(name, set()) & known.keys()
+        if not meant:
+            here = ", ".join(algorithm(header) for header in known)
+            raise InputError(f"no tuning header is called {name!r}", f"Here are: {here}")
+        wanted.update(meant)
+    return frozenset(wanted)
+
+
+def chosen_archs(texts: Sequence[str], headers: Sequence[TuningHeader]) -> tuple[str, ...]:
+    """The architectures that are asked for; all that the tree has tunings for by default."""
+    known = {family.arch for header in headers for family in header.families}
+    known |= {
+        family.arch
+        for header in headers
+        for family in header.selectors
+        if any(entry.specific and entry.members for entry in family.entries)
+    }
+    archs = parse_archs(texts) or known
+    return tuple(sorted(archs, key=arch_number))

@@ -1,0 +1,263 @@
+"""What a change of tuning headers means: the compiler, databases and audits are asked about it."""
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from policygen import tree
+from policygen.app.applied import find_apply
+from policygen.app.change import TreeChange, find_change
+from policygen.app.compilers import older_tree, open_compiler
+from policygen.app.documents import Saved, read_document
+from policygen.app.effect import applied_effect
+from policygen.app.families import unlike
+from policygen.app.filters import Filter
+from policygen.app.inputs import ResultFiles, is_results, open_inputs
+from policygen.app.notes import Progress
+from policygen.app.reach import ask_reach
+from policygen.app.reading import ReadTree
+from policygen.app.resolve import ask_values
+from policygen.app.sass import compare_earlier
+from policygen.app.session import Session
+from policygen.app.stores import STORE
+from policygen.bindings.archs import gpu_arch
+from policygen.errors import Problems
+from policygen.model.cub import Cub, Dialect
+from policygen.model.effect import Effect
+from policygen.model.lint import Finding
+from policygen.model.plan import Plan
+from policygen.model.resolve import Differing, Resolution
+from policygen.model.results import Rules
+from policygen.model.review import Evidence, Review
+from policygen.model.sass import VerifySass
+from policygen.model.workload import Point, point_of
+from policygen.planning import legacy
+from policygen.planning.measured import measurements, others
+from policygen.proof.difference import compare_resolutions
+from policygen.proof.lint.outside import unprovable
+from policygen.proof.review import Known, Touched, reviewed, touched
+from policygen.proof.toolchain import find_toolchain
+from policygen.report.console import nearby
+from policygen.results.evidence import evidence
+from policygen.results.top import rank
+
+
+def review_change(
+    session: Session, base: str | None = None, *, files: Sequence[str] = (), run_sass: bool = False
+) -> Review:
+    """Asks the compiler, the databases and the audits about a change."""
+    cub, progress = session.cub, session.progress
+    change = find_change(session, base)
+    names = tuple(sorted(change.contents))
+    asked = tuple(unprovable(cub, tree.tuning_headers(cub), nearby))
+    if not names or asked:
+        return _unasked(cub, change, asked)
+    plan = change.base.plan
+    if plan is None and (applied := find_apply(session.store, session.root)):
+        plan = applied[0]
+    question = Filter(names, archs=change.steps)
+    sides = _resolved(change.before, change.after, question, progress)
+    comparison = compare_resolutions(*sides)
+    entries = touched(change.before.headers, change.after.headers)
+    remarks = list(change.remarks)
+    different = [row for row in comparison.different if None not in (row.before, row.after)]
+    families = {one.family.header for one in entries if one.in_family}
+    remarks += _beside(plan, change.after, {row.benchmark for row in different}, families, progress)
+    if alone := len(comparison.different) - len(different):
+        remarks.append(f"{alone:,} workloads are in one of the trees only: nothing is said of them")
+    compared = comparison.compared - alone
+    if families and change.after.cub.dialect == "selectors":
+        then, now = (older_tree(side, families) for side in (change.before, change.after))
+        older = compare_resolutions(
+            *_resolved(then, now, question, progress, only="specializations")
+        )
+        different += [row.model_copy(update={"legacy": True}) for row in older.different]
+        compared += older.compared
+    labels = _labels(entries, different, plan)
+    found = Known(
+        _evidence(plan, files, cub.version, labels, remarks),
+        change.findings(),
+        ask_reach(change.after, find_toolchain(), progress).unreachable if entries else (),
+    )
+    told, rest = reviewed(entries, different, found)
+    return Review(
+        cub=cub,
+        base=change.base.label,
+        toolchain=comparison.toolchain,
+        archs=comparison.archs,
+        entries=told,
+        others=rest,
+        compared=compared,
+        actions=tuple(action for action in plan.actions if not action.written) if plan else (),
+        effect=_effect(change, plan, sides, progress),
+        sass=compare_earlier(session, change.base) if run_sass else None,
+        diffs=change.diffs(),
+        commands=_commands(session, base, plan),
+        remarks=tuple(dict.fromkeys((*remarks, *comparison.remarks))),
+    )
+
+
+def read_review(path: Path) -> Review:
+    """A review that was saved."""
+    return _read(path, Review)
+
+
+def with_proofs(review: Review, effect: str | None, sass: str | None) -> Review:
+    """A review with what `verify-effect` and `verify-sass` printed."""
+    if effect is not None:
+        review = review.model_copy(update={"effect": _read(Path(effect), Effect)})
+    if sass is not None:
+        review = review.model_copy(update={"sass": _read(Path(sass), VerifySass)})
+    return review
+
+
+def _unasked(cub: Cub, change: TreeChange, asked: tuple[Finding, ...]) -> Review:
+    """Nothing that a compiler is asked about: no header differs, or what it said is no proof."""
+    entries = touched(change.before.headers, change.after.headers)
+    findings = change.findings() if entries else ()
+    told, _ = reviewed(entries, (), Known((), findings, ()))
+    remark = "the compiler was not asked" if change.contents else "no tuning header differs"
+    remarks = (*change.remarks, remark)
+    return Review(
+        cub=cub,
+        base=change.base.label,
+        toolchain="",
+        archs=(),
+        entries=told,
+        compared=0,
+        diffs=change.diffs(),
+        commands=(),
+        remarks=remarks,
+        unprovable=asked,
+    )
+
+
+def _resolved(
+    before: ReadTree,
+    after: ReadTree,
+    asked: Filter,
+    progress: Progress | None,
+    *,
+    only: Dialect | None = None,
+) -> tuple[Resolution, Resolution]:
+    """What workloads get on both sides."""
+    then, errors = ask_values(before, asked, only=only, progress=progress)
+    now, more = ask_values(after, asked, only=only, progress=progress)
+    if errors or more:
+        raise Problems((*errors, *more))
+    return then, now
+
+
+def _beside(
+    plan: Plan | None,
+    after: ReadTree,
+    changed: Collection[str],
+    families: Collection[str],
+    progress: Progress | None,
+) -> list[str]:
+    """What is said of families: `changed` are benchmarks, `families` headers with changes."""
+    if after.cub.dialect != "selectors":
+        return []
+    headers = {header.name: header for header in after.headers}
+    remarks = legacy.left(legacy.headers_beside(changed, after.cub, headers) - set(families))
+    if plan is not None and plan.options.legacy == "warn":
+        remarks += unlike(plan, after, open_compiler(after, progress=progress)[1])
+    return remarks
+
+
+def _labels(
+    entries: Sequence[Touched], different: Sequence[Differing], plan: Plan | None
+) -> dict[Point, str]:
+    """Which variant each workload got: as the plan says, else as the comment of its entry does."""
+    variants = {one.place: one.after.variant for one in entries if one.after is not None}
+    found = {}
+    for row in different:
+        label = variants.get(row.entry_after) if row.entry_after else None
+        if label:
+            found[point_of(row.benchmark, row.workload)] = label
+    for action in plan.actions if plan else ():
+        if action.written and action.variant:
+            found[action.point] = action.variant
+    return found
+
+
+def _evidence(
+    plan: Plan | None,
+    files: Sequence[str],
+    version: str,
+    labels: Mapping[Point, str],
+    remarks: list[str],
+) -> tuple[Evidence, ...]:
+    """What databases say of the variants that workloads got."""
+    used = {n for a in plan.actions if a.written for n in a.databases} if plan else set()
+    named = list(files) or sorted(used)
+    paths = list(files) or [name for name in named if is_results(Path(name))]
+    if lost := [name for name in named if name not in paths]:
+        remarks.append(f"the database is not here: {', '.join(lost)}")
+    if not paths or not labels:
+        return ()
+    rules = plan.options.rules if plan else Rules()
+    with open_inputs(ResultFiles(paths)) as given:
+        top = rank(given.databases, rules=rules, declared=given.declared, top=1)
+        archs = {arch for one in top.workloads if (arch := gpu_arch(one.gpu))}
+        measured = [
+            one
+            for arch in sorted(archs)
+            for one in measurements(top.workloads, version, arch, force=False)[0]
+            if one.point in labels
+        ]
+        wanted = [(one.scored, labels[one.point]) for one in measured]
+        proofs = evidence(given.databases, wanted, rules, given.declared)
+        return tuple(
+            Evidence(
+                benchmark=one.benchmark.name,
+                workload=one.workload,
+                scored=proof[0],
+                runtime=proof[1],
+                gpu=one.scored.gpu,
+                ctk=one.scored.ctk,
+                cccl=one.scored.cccl,
+                databases=given.named(one.scored).databases,
+                rejected=others(one, proof[0].variant),
+            )
+            for one, proof in zip(measured, proofs, strict=True)
+            if proof is not None
+        )
+
+
+def _effect(
+    change: TreeChange,
+    plan: Plan | None,
+    known: tuple[Resolution, Resolution],
+    progress: Progress | None,
+) -> Effect | None:
+    """The proof of the last apply; none where something else is compared."""
+    if plan is None or change.base.plan is None:
+        return None
+    before = {name: old for name, (old, _) in change.contents.items()}
+    now = {name: new for name, (_, new) in change.contents.items()}
+    headers = {header.name: header for header in change.before.headers}
+    return applied_effect(plan, change.after, headers, before, now, progress=progress, known=known)
+
+
+def _commands(session: Session, base: str | None, plan: Plan | None) -> tuple[str, ...]:
+    """What makes the change and shows what this review says."""
+    there = ["--cub", session.cub.root] if session.cub.found == "--cub" else []
+    kept = ["--store", str(session.store)] if str(session.store) != STORE else []
+    named = ["--base", base] if base else []
+    found = []
+    if plan is not None:
+        databases = dict.fromkeys(name for a in plan.actions for name in a.databases)
+        given = [word for name in databases for word in ("--db", name)]
+        wish = plan.options.legacy
+        given += ["--legacy", wish] if wish != "leave" else []
+        found += [["apply", *given, "--arch", plan.options.arch]]
+        found += [["verify-effect", "--arch", plan.options.arch]]
+    found += [["verify-sass", "--arch", "earlier", *named], ["review", *named]]
+    return tuple(shlex.join(["policygen", *words, *there, *kept]) for words in found)
+
+
+def _read(path: Path, kind: type[Saved]) -> Saved:
+    """A document that was saved."""
+    wanted = kind.model_fields["format"].default
+    return read_document(path, kind, wanted, "Save it again with this policygen.")

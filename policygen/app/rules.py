@@ -1,0 +1,28 @@
+"""When a variant is worth writing."""
+
+from pydantic import ValidationError
+
+from policygen.config import configured
+from policygen.errors import InputError
+from policygen.model.labels import parse_label
+from policygen.model.results import Rules
+
+__all__ = ["Rules", "choose_rules"]
+
+
+def choose_rules(current: str | None = None, **wanted: float | bool | None) -> Rules:
+    """`[choose]` of `policygen.toml`, changed by what is wanted."""
+    found = configured()
+    rules = found.settings.choose if found else Rules()
+    given = {name: value for name, value in wanted.items() if value is not None}
+    try:
+        rules = Rules.model_validate({**rules.model_dump(), **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]).replace("_", "-")
+        raise InputError(f"--{name}: {first['msg']}") from error
+    if rules.prefer_simple and current is None:
+        raise InputError("--prefer-simple needs --current", "Give the label of the present values.")
+    if current is not None and parse_label(current) is None:
+        raise InputError(f"--current {current!r} is no variant label", "Such as: ipt_19.tpb_512")
+    return rules

@@ -1,0 +1,135 @@
+"""The machine code of workloads before and after a change, kernel by kernel."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from policygen.app.base import Base, find_base, no_base
+from policygen.app.comparing import Chosen, Compiles, choose_compiles
+from policygen.app.filters import EVERYTHING, Filter
+from policygen.app.notes import Progress
+from policygen.app.session import Session
+from policygen.errors import PolicygenError, Problems, SourceError, together
+from policygen.model.sass import DumpIndex, VerifySass
+from policygen.paths import cache_folder
+from policygen.proof.sass import dumps
+from policygen.proof.sass.benchmarks import Checkout
+from policygen.proof.sass.build import Tools
+from policygen.proof.sass.compiler import KernelCompiler, workers
+from policygen.proof.sass.nvbench import find_nvbench
+from policygen.proof.sass.sides import compile_side, compile_sides, with_dumps
+from policygen.proof.sass.verdicts import verdicts
+from policygen.proof.toolchain import find_toolchain
+from policygen.source.benchmarks.files import benchmarks_folder, checkout, find, helper_folders
+from policygen.source.benchmarks.read import narrowing
+
+__all__ = ["DumpIndex", "compare_earlier", "verify_sass"]
+
+
+def verify_sass(
+    session: Session,
+    asked: Filter = EVERYTHING,
+    *,
+    base: str | None = None,
+    everything: bool = False,
+    benchmarks: bool = False,
+    nvbench: Path | None = None,
+    allow_moved: bool = False,
+    save: Path | None = None,
+    jobs: int | None = None,
+) -> VerifySass | DumpIndex:
+    """Compares the kernels of a tree with those of before; where there is only `save`, keeps them.
+
+    Each workload of the benchmarks whose header differs is compiled; a pattern names other ones,
+    `everything` takes all. `benchmarks` compiles the checkout's own, instead of calls.
+    """
+    before = find_base(session, base)
+    if before is None and save is None:
+        raise no_base(session.store)
+    toolchain = find_toolchain()
+    tools = Tools.of(toolchain)
+    own = _checkout(session.root, asked.pattern, nvbench) if benchmarks else None
+    chosen = Chosen(asked.pattern, asked.values, everything, own)
+    compiles = choose_compiles(session.cub, before, chosen, asked.archs, toolchain.archs)
+    with _compiling(tools, jobs, session.progress) as compiler:
+        if save is not None:
+            index = _saved(compiles, compiler, save)
+            if before is None:
+                return index
+        return _compared(compiles, compiler, allow_moved=allow_moved)
+
+
+def compare_earlier(session: Session, base: Base) -> VerifySass:
+    """The machine code of the architectures that a change should not reach."""
+    toolchain = find_toolchain()
+    tools = Tools.of(toolchain)
+    chosen = Chosen(re.compile(""), {}, everything=False)
+    compiles = choose_compiles(session.cub, base, chosen, (), toolchain.archs)
+    with _compiling(tools, None, session.progress) as compiler:
+        return _compared(compiles, compiler, allow_moved=False)
+
+
+@contextmanager
+def _compiling(
+    tools: Tools, jobs: int | None, progress: Progress | None
+) -> Iterator[KernelCompiler]:
+    """A compiler with its workers, which shows how far it is."""
+    with workers(jobs) as executor:
+        yield KernelCompiler(tools, cache_folder(), executor, progress)
+
+
+def _saved(compiles: Compiles, compiler: KernelCompiler, folder: Path) -> DumpIndex:
+    """Keeps the kernels of the side after; all of them, or none."""
+    made = compile_side(compiles.after, compiles.archs, compiler)
+    if errors := [one for one in made.values() if isinstance(one, PolicygenError)]:
+        raise together(errors)
+    whole = {spot: one for spot, one in made.items() if not isinstance(one, PolicygenError)}
+    return dumps.save(folder, whole, compiles.units, compiles.cub.version, str(compiler.tools))
+
+
+def _compared(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool) -> VerifySass:
+    """What the comparison comes to."""
+    base, archs, tools = compiles.base, compiles.archs, str(compiler.tools)
+    assert base is not None
+    if base.index is not None:
+        sides = with_dumps(base.dumps, compile_side(compiles.after, archs, compiler))
+    else:
+        sides = compile_sides(compiles.before, compiles.after, archs, compiler)
+    found = verdicts(sides)
+    remarks = list(compiles.remarks)
+    if base.index is not None and base.index.toolchain != tools:
+        remarks.append(f"the dumps were made with {base.index.toolchain}")
+    rows = found.rows
+    return VerifySass(
+        cub=compiles.cub,
+        base=base.label,
+        toolchain=tools,
+        units=compiles.units,
+        remarks=tuple(remarks),
+        archs=archs,
+        workloads=sum(row.workloads for row in rows),
+        identical=sum(row.identical for row in rows),
+        rows=rows,
+        kernels=sum(row.kernels for row in rows),
+        equal=sum(row.equal for row in rows),
+        renamed=sum(row.renamed for row in rows),
+        renamings=tuple(found.renamed),
+        different=tuple(found.different),
+        allow_moved=allow_moved,
+        only_before=tuple(found.only_before),
+        only_after=tuple(found.only_after),
+        refused=tuple(found.refused),
+    )
+
+
+def _checkout(include: Path, pattern: re.Pattern[str], nvbench: Path | None) -> Checkout:
+    """The benchmarks that stand beside a tree."""
+    errors: list[SourceError] = []
+    root = checkout(include.parent)
+    found_files = [file for file in find(root, errors) if pattern.match(file.name)]
+    if errors:
+        raise Problems(errors)
+    files = {file.name: file.path for file in found_files}
+    folders = (*map(str, helper_folders(root)), *find_nvbench(nvbench, cache_folder()))
+    return Checkout(benchmarks_folder(root), files, narrowing(found_files), folders)

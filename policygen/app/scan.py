@@ -1,0 +1,85 @@
+"""Every tuning family and entry of a tree."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from policygen import tree
+from policygen.app.filters import EVERYTHING, Filter, parse_archs
+from policygen.app.notes import Note, unsaid
+from policygen.app.session import Session, open_session, tell_interrupted
+from policygen.dialects.scan import scan_headers
+from policygen.errors import InputError, SourceError
+from policygen.model.base import Problem
+from policygen.model.cub import Cub
+from policygen.model.tuning import Scan, TuningHeader
+from policygen.source.select import algorithm, matches, select_families
+
+
+def scan_tunings(
+    cub: str | None = None,
+    asked: Filter = EVERYTHING,
+    *,
+    cached: bool = True,
+    selectors: bool = False,
+    note: Note = unsaid,
+) -> tuple[Scan, tuple[SourceError, ...]]:
+    """Reads a tree, or some of its headers; tells what could not be read, too."""
+    pattern, args, wanted = asked.pattern, asked.values, parse_archs(asked.archs)
+    found, paths = tree_and_headers(asked.headers, cub, note)
+    scanned = scan_headers(paths, cached=cached)
+    families = select_families(scanned.headers, pattern, wanted, args, selectors=selectors)
+    narrowed = asked.regex or asked.axes or asked.archs
+    if not families and not scanned.errors and narrowed:
+        raise _nothing_left(asked, scanned.headers)
+    chains = tuple(c for h in scanned.headers for c in h.chains if matches(pattern, c))
+    problems = tuple(Problem.of(error) for error in scanned.errors)
+    return Scan(cub=found, families=families, chains=chains, problems=problems), scanned.errors
+
+
+def tree_and_headers(
+    names: Sequence[str], cub: str | None, note: Note = unsaid
+) -> tuple[Cub, tuple[Path, ...]]:
+    """The tree, and the headers that are named, or all of them."""
+    files = {name: Path(name) for name in names if Path(name).is_file()}
+    if cub is None and files and len(files) == len(names):
+        return _tree_of(next(iter(files.values())), note), tuple(files.values())
+    found = open_session(cub, note=note).cub
+    known = tree.tuning_headers(found)
+    return found, tuple(files.get(name) or _header(name, known) for name in names) or known
+
+
+def _tree_of(header: Path, note: Note) -> Cub:
+    """The tree around a header; a header that lies by itself is its own."""
+    try:
+        found = tree.open_tree(header)
+    except InputError:
+        folder = str(header.resolve().parent)
+        return Cub(root=folder, version="unknown", dialect="specializations", found="header")
+    tell_interrupted(Session(found, note=note))
+    return found
+
+
+def _header(name: str, known: tuple[Path, ...]) -> Path:
+    for path in known:
+        if name in {path.name, path.stem, algorithm(path.name)}:
+            return path
+    raise InputError(
+        f"no tuning header is called {name!r}",
+        "Here are: " + ", ".join(algorithm(path.name) for path in known),
+    )
+
+
+def _nothing_left(asked: Filter, headers: Sequence[TuningHeader]) -> InputError:
+    """A filter that matches nothing is a mistyped one."""
+    words = [f"-R {asked.regex!r}"] if asked.regex else []
+    words += [f"--arch {arch}" for arch in asked.archs] + [f"-a {axis!r}" for axis in asked.axes]
+    families = [family for header in headers for family in header.families]
+    algorithms = sorted({algorithm(family.header) for family in families})
+    known = sorted({family.arch for family in families}, key=lambda arch: int(arch[2:]))
+    parameters = sorted({p.label for family in families for p in family.parameters})
+    return InputError(
+        f"nothing matches {' '.join(words)}",
+        f"Algorithms with tuning families: {', '.join(algorithms) or 'none'}\n"
+        f"  archs: {', '.join(known) or 'none'}\n"
+        f"  template parameters for -a: {', '.join(parameters) or 'none'}",
+    )

@@ -1,0 +1,81 @@
+"""The tree that is worked on, the store of what was written to it, and who is told how it goes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from policygen import tree
+from policygen.app.notes import Note, Progress, unsaid
+from policygen.app.stores import heard_store, own_store, store_option_of
+from policygen.edit.interrupted import being_written, interrupted
+from policygen.edit.target import leftovers
+from policygen.errors import InputError
+from policygen.model.cub import Cub
+from policygen.tree.layout import tunings_folder
+
+_LEFT = """\
+policygen undo --store FILE takes it back, policygen apply --finish --store FILE completes it.
+  If the store that was written then is gone, check the headers and delete the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One tree, one store."""
+
+    cub: Cub
+    named: Path | None = None
+    """The store that was named; none: the usual one of the current folder."""
+    progress: Progress | None = None
+    note: Note = unsaid
+
+    @property
+    def root(self) -> Path:
+        """The include folder of the tree."""
+        return Path(self.cub.root)
+
+    @property
+    def store(self) -> Path:
+        """Where applies are recorded."""
+        return own_store(self.named)
+
+
+def open_session(
+    cub: str | None = None,
+    store: str | Path | None = None,
+    *,
+    whole: bool = False,
+    progress: Progress | None = None,
+    note: Note = unsaid,
+) -> Session:
+    """Opens the tree that is named, or found; it must be `whole` for what is said of a change."""
+    named = None if store is None else Path(store)
+    session = Session(tree.find(cub, Path.cwd()), named, progress, note)
+    tell_interrupted(session, whole=whole)
+    return session
+
+
+def tell_interrupted(session: Session, *, whole: bool = False) -> None:
+    """Notes that somebody was killed writing to the tree; an error where it must be whole."""
+    if problem := _interrupted(session):
+        if whole:
+            raise problem
+        session.note(str(problem))
+
+
+def _interrupted(session: Session) -> InputError | None:
+    left = leftovers(tunings_folder(session.cub))
+    heard = heard_store(session.named)
+    if not (left or heard):
+        return None
+    known = interrupted(heard, session.root) if heard else ()
+    if not (left or known):
+        return None
+    if being_written(session.root):
+        return InputError(
+            f"another policygen is writing to {session.root}", "Wait until it is done."
+        )
+    if known:
+        remedy = known[0].remedy.replace("{}", store_option_of(session.named))
+        return InputError(str(known[0]), remedy)
+    return InputError(
+        f"{left[0]} is left of an interrupted policygen: the headers may be half done", _LEFT
+    )

@@ -1,0 +1,113 @@
+"""The groups of commands; a command is imported when it is asked for, so that help is quick."""
+
+from collections.abc import Mapping
+from importlib import import_module
+
+import click
+
+from policygen import __version__
+
+
+class LazyGroup(click.Group):
+    """A group that knows the first sentences of its commands: `name`, or `module:name`."""
+
+    def __init__(self, name: str, text: str, commands: Mapping[str, str]) -> None:
+        # click would drop escape sequences without a word; here they are shown.
+        context = {"help_option_names": ["-h", "--help"], "color": True}
+        super().__init__(name, help=text, context_settings=context)
+        self.known = {key.rpartition(":")[2]: text for key, text in commands.items()}
+        self.modules = {key.rpartition(":")[2]: key.partition(":")[0] for key in commands}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        return sorted({*super().list_commands(ctx), *self.known})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, out of its module."""
+        if cmd_name not in self.commands and cmd_name in self.known:
+            module = import_module(f"policygen.cli.{self.modules[cmd_name].replace('-', '_')}")
+            for found in vars(module).values():
+                if isinstance(found, click.Command):
+                    self.add_command(found)
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands without importing them."""
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._short(name, limit)) for name in names])
+
+    def _short(self, name: str, limit: int) -> str:
+        command = self.commands.get(name) or click.Command(name, help=self.known[name])
+        return command.get_short_help_str(limit)
+
+
+HEADERS = LazyGroup(
+    "headers",
+    "Shows and obtains CUB trees.",
+    {
+        "headers:fetch": "Gets CUB trees from PyPI; the last one that is named becomes the"
+        " current tree.",
+        "headers:list": "Lists the trees that can be had, and names the one that is used here.",
+        "headers:path": "Prints the include folder of the tree that is used here, or of a fetched"
+        " VERSION.",
+    },
+)
+AUDIT = LazyGroup(
+    "audit",
+    "Checks the tunings of a tree.",
+    {
+        "coverage": "Shows which workloads are tuned for which architectures, by asking the"
+        " compiler.",
+        "lint": "Checks the values of tuning entries against what their algorithm can use.",
+        "reach": "Finds entries that no workload can ever select, by asking the compiler.",
+    },
+)
+DB = LazyGroup(
+    "db",
+    """Reads tuning databases, scores variants, chooses among them.
+
+    DB is a cccl_meta_bench.db of any CCCL, or a glob of them; top, choose, coverage and plot take
+    NVBench's JSON results too. What a file is, is told by its content. Databases are opened for
+    reading only.
+    """,
+    {
+        "db:choose": "Chooses one variant per workload, or base, and says why not the others.",
+        "db:coverage": "Shows how much of the search space was measured, workload by workload.",
+        "db_write:export": "Writes all rows as one flat table, CSV or Parquet.",
+        "db:info": "Shows algorithms, workloads, GPUs, versions, rows, failures and the time"
+        " spent.",
+        "db_write:merge": "Merges databases into one that CCCL's own scripts read; conflicts are"
+        " reported.",
+        "db_write:plot": "Plots one workload: ratio to base by quantile per runtime workload, or a"
+        " map of scores.",
+        "db:top": "Ranks the variants of each workload, with intervals, verdicts and the worst"
+        " workload.",
+    },
+)
+COMMANDS = LazyGroup(
+    "policygen",
+    "Turns GPU tuning results into CUB's tuning policies, and proves the change.",
+    {
+        "apply": "Writes tunings from databases, or from a plan, into the headers of a tree.",
+        "bench": "The parameters, variants and workloads of benchmarks.",
+        "demo": "Shows on a real CUB what policygen does: from a tuning database to a proven"
+        " change.",
+        "emit": "Writes policy selectors for CUB's public API into a header of your own; CUB stays"
+        " as it is.",
+        "plan": "Shows what results would change in a tree, and why; writes nothing to it.",
+        "resolve": "Shows which values CUB selects for each workload, and which entry they come"
+        " from.",
+        "review": "Shows what a change of tuning headers means, made by policygen or by hand.",
+        "scan": "Shows every tuning family and entry of a tree.",
+        "undo": "Takes the last apply back, or the last N in one go; every byte is as it was"
+        " before.",
+        "verify-effect": "Shows that the last apply has its effect: what was written is selected,"
+        " nothing else changed.",
+        "verify-sass": "Shows whether anything else changed: compares the machine code of kernels.",
+    },
+)
+for group in (AUDIT, DB, HEADERS):
+    COMMANDS.add_command(group)
+click.version_option(__version__, prog_name="policygen")(COMMANDS)

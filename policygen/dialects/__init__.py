@@ -1,0 +1,1 @@
+"""How tunings are spelled: read, marked, placed and written, in each dialect."""

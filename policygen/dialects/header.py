@@ -1,0 +1,38 @@
+"""One tuning header: bytes to families, entries and policy chains."""
+
+from policygen.dialects.selectors.branches import holds_selectors, read_selectors
+from policygen.dialects.specializations.read import holds_tunings, read_families
+from policygen.model.tuning import TuningHeader
+from policygen.source.brackets import check_brackets
+from policygen.source.clang import Neighbours
+from policygen.source.comments import Comments, format_off_regions
+from policygen.source.file import SourceFile
+from policygen.source.guards import Guards
+from policygen.source.hidden import check_hidden
+from policygen.source.limits import check_limits
+from policygen.source.text import Text
+
+
+def read_header(
+    name: str, data: bytes, neighbours: Neighbours | None = None, path: str | None = None
+) -> TuningHeader:
+    """Reads a header; `neighbours` are the other headers of its folder."""
+    text = Text(path or name, data)
+    text.check()
+    guards = Guards(text)
+    check_brackets(text, guards)
+    check_limits(text)
+    neighbours = neighbours or Neighbours({})
+    tunings, returns = holds_tunings(data), holds_selectors(data)
+    if tunings or returns:
+        check_hidden(text, neighbours.reachable(text.uncommented))
+    source = SourceFile(text, guards, Comments(text), format_off_regions(text))
+    selectors = read_selectors(source, name) if returns else ()
+    families, chains = read_families(source, name, neighbours) if tunings else ((), ())
+    return TuningHeader(
+        name=name,
+        families=families,
+        chains=chains,
+        selectors=selectors,
+        format_off=source.format_off if tunings else (),
+    )

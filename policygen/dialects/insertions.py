@@ -1,0 +1,26 @@
+"""Text that goes to one place of a header as one edit."""
+
+from collections.abc import Iterable
+
+from policygen.model.base import Span
+from policygen.model.edit import Edit
+
+Insertion = tuple[int, str, str]
+"""Where it goes, what, and why."""
+
+
+def with_insertions(edits: Iterable[Edit], insertions: Iterable[Insertion]) -> list[Edit]:
+    """Edits with what is inserted besides, in the order of the header."""
+    found = list(edits)
+    added: dict[int, list[tuple[str, str]]] = {}
+    for at, text, reason in insertions:
+        added.setdefault(at, []).append((text, reason))
+    for at, texts in added.items():
+        # The label that an update puts above its entry stands behind a new entry at that place.
+        labels = [edit for edit in found if edit.span == (at, at)]
+        found = [edit for edit in found if edit not in labels]
+        texts += [(label.new, label.reason) for label in labels]
+        joined = "".join(text for text, _ in texts)
+        reason = "; ".join(dict.fromkeys(reason for _, reason in texts))
+        found.append(Edit(span=Span(at, at), old="", new=joined, reason=reason))
+    return sorted(found, key=lambda edit: edit.span)

@@ -1,0 +1,360 @@
+"""The text of a guarded return that is new, and where it goes: in the manner of those beside it."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from policygen.dialects.selectors.branches import COMMENTED, facts_of
+from policygen.dialects.selectors.edits import branch_edits
+from policygen.dialects.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, KnownReturn
+from policygen.dialects.selectors.statements import Clause
+from policygen.errors import InputError
+from policygen.model.base import Span
+from policygen.model.edit import Edit
+from policygen.model.tuning import Entry, conjunction
+from policygen.source.brackets import split_list
+from policygen.source.comments import Comments
+from policygen.source.spelling import indent_of, line_end, line_start, newline
+from policygen.source.splice import edit_at, splice
+from policygen.source.text import Text
+
+COLUMNS = 120
+UNIT = "  "
+# "    return Name{", "    return {"
+_OPENED = re.compile(r"\s*return ([\w:]*)([{(])")
+_CLOSING = str.maketrans("{(", "})")
+Sizes = tuple[int, ...]
+_ELSE = re.compile(rb"\s*else\b")
+_GUARD = re.compile(rb"[ \t]*#[ \t]*(if|endif)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a new return says: the values, and where they come from."""
+
+    values: Mapping[str, str]
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Whole lines at a place, or in place of a statement."""
+
+    span: Span
+    text: str
+
+
+def add_beside(text: Text, near: BesideReturn, new: Returned) -> Addition:
+    """A return in the block of its nearest: another `case`, or another `if`."""
+    clause = near.clause
+    if clause.kind == "case":
+        if near.beside.clauses[-1] is clause and len(near.conditions) == 1:
+            return _case(text, near, new)
+        return _before_switch(text, near, new)
+    return _if(text, near, new)
+
+
+def add_inside(text: Text, inside: BeforeReturn, new: Returned) -> Addition:
+    """A return for a type in front of the one that is for all others."""
+    beside = inside.beside
+    entry = beside.entry
+    inner = beside.clauses[-1] if beside.clauses else None
+    if inner and _is_line(text, inner, entry):
+        conditions = (*facts_of((inner,)), inside.condition)
+        rows = _block(text, beside, conditions, new, indent_of(text.data, inner.start))
+        gap = [""] if spaced(text, inner) else []
+        return insert(text, above(text, inner.start), [*rows, *gap])
+    indent = indent_of(text.data, beside.start)
+    rows = statement(text, entry, new, indent + UNIT)
+    return insert(text, above(text, beside.start), guarded((inside.condition,), rows, indent))
+
+
+def take_over(text: Text, left: EmptyCase, new: Returned) -> Addition:
+    """A return in place of the statement with which a `case` gives up, and of why it does."""
+    data, end = text.data, newline(text.data)
+    indent = indent_of(data, left.span.start)
+    rows = statement(text, left.beside.entry, new, indent)
+    comments = Comments(text).above(left.span.start)
+    start = comments[0].start if comments else left.span.start
+    return Addition(Span(start, left.span.end), end.join(rows).removeprefix(indent))
+
+
+def statement(
+    text: Text, entry: Entry, new: Returned, indent: str, around: tuple[str, str] = ("", "")
+) -> list[str]:
+    """A `return` like that of an entry, with the comment on where its values come from."""
+    return [*_labelled(new, indent), *returned(text, entry, new, indent, around)]
+
+
+def returned(
+    text: Text, entry: Entry, new: Returned, indent: str, around: tuple[str, str] = ("", "")
+) -> list[str]:
+    """The lines of a `return` like that of an entry, with other values."""
+    span = entry.body_span
+    assert span is not None, "it has values"
+    edits = list(branch_edits(text.data, entry, new.values, ""))
+    moved = [edit.model_copy(update={"span": _less(edit.span, span.start)}) for edit in edits]
+    value = splice(text.path, text.data[span.start : span.end], moved).decode(errors="replace")
+    by = len(_margin(text.data, span.start))
+    first, *rest = value.splitlines()
+    rest = [indent + row[min(by, len(row) - len(row.lstrip())) :] for row in rest]
+    rows = [f"{indent}return {around[0]}{first}", *rest]
+    rows[-1] += f"{around[1]};"
+    return [part for row in rows for part in _wrapped(row, indent)]
+
+
+def _wrapped(row: str, indent: str) -> list[str]:
+    """A row as it is, or with a line for each value where it is too long."""
+    if len(row) <= COLUMNS:
+        return [row]
+    code = row.encode()
+    head = _OPENED.match(row)
+    if head is None:
+        by, start = row[: len(row) - len(row.lstrip())], 0
+    else:
+        start = head.end()
+        by = indent + UNIT if head[1] else " " * start
+    end = len(row) if head is None else row.rindex(head[2].translate(_CLOSING), start)
+    spans = split_list(code, start, end)
+    parts = [row[span.start : span.end].strip() for span in spans if span.start < span.end]
+    rows = [by + part + "," for part in parts]
+    rows[-1] = rows[-1][:-1] + row[end:]
+    if head is None:
+        return rows
+    if head[1]:
+        whole = by + row[start:].strip()
+        return [row[:start], whole] if len(whole) <= COLUMNS else [row[:start], *rows]
+    return [row[:start] + rows[0].lstrip(), *rows[1:]]
+
+
+def updated(text: Text, entry: Entry, values: Mapping[str, str], reason: str) -> list[Edit]:
+    """Other values for a return: each where it stands, or all anew where a line gets too long."""
+    span = entry.body_span
+    assert span is not None, "it has values"
+    edits = list(branch_edits(text.data, entry, values, reason))
+    start, end = line_start(text.data, span.start), line_end(text.data, span.end)
+    alone = text.data[start : span.start].strip() == b"return"
+    longest = max(_lengths(text.data, Span(start, end), edits), default=0)
+    if not edits or not alone or longest <= COLUMNS:
+        return edits
+    indent = _margin(text.data, span.start)
+    rows = returned(text, entry, Returned(values, None), indent)
+    whole = newline(text.data).join(rows).removeprefix(f"{indent}return ").removesuffix(";")
+    return [edit_at(text.data, span, whole, reason)]
+
+
+def _lengths(data: bytes, span: Span, edits: Sequence[Edit]) -> Iterator[int]:
+    """How long the lines become in which something changes."""
+    after = bytearray(data[span.start : span.end])
+    for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
+        at = _less(edit.span, span.start)
+        after[at.start : at.end] = edit.new.encode()
+    return (len(row) for row in after.splitlines())
+
+
+def guarded(
+    conditions: Sequence[str], rows: Sequence[str], indent: str, word: str = ""
+) -> list[str]:
+    """`if (…)` with its block."""
+    return [
+        *condition_lines(conditions, indent, word),
+        f"{indent}{{",
+        *rows,
+        f"{indent}}}",
+    ]
+
+
+def condition_lines(conditions: Sequence[str], indent: str, word: str = "") -> list[str]:
+    """`if (…)`, on several lines where it is long."""
+    whole = f"{indent}{word}if ({conjunction(tuple(conditions))})"
+    if len(whole) <= COLUMNS:
+        return [whole]
+    rows: list[str] = []
+    for part in whole.split(" && "):
+        if rows and len(rows[-1]) + len(" && ") + len(part) <= COLUMNS:
+            rows[-1] += f" && {part}"
+        else:
+            rows.append(f"{indent}    && {part}" if rows else part)
+    return rows
+
+
+def _if(text: Text, near: BesideReturn, new: Returned) -> Addition:
+    clause = near.clause
+    indent = indent_of(text.data, clause.start)
+    if _chained(text, clause):
+        rows = statement(text, near.beside.entry, new, indent + UNIT)
+        at = line_end(text.data, clause.end)
+        gap = newline(text.data)
+        return Addition(
+            Span(at, at), gap + gap.join(guarded(near.conditions, rows, indent, "else "))
+        )
+    rows = _block(text, near.beside, near.conditions, new, indent)
+    return _instead(text, near.instead, rows) if near.instead else _between(text, near, rows)
+
+
+def _block(
+    text: Text, beside: KnownReturn, conditions: Sequence[str], new: Returned, indent: str
+) -> list[str]:
+    """An `if` with a return, on one line where the one beside it is."""
+    entry = beside.entry
+    if _is_line(text, beside.clauses[-1], entry):
+        row = condition_lines(conditions, indent)
+        value = returned(text, entry, new, "")
+        if len(row) == 1 and len(value) == 1:
+            return [*_labelled(new, indent), f"{row[0]} {value[0]}"]
+    return guarded(conditions, statement(text, entry, new, indent + UNIT), indent)
+
+
+def _is_line(text: Text, inner: Clause, entry: Entry) -> bool:
+    """Whether a return and the `if` around it are on one line."""
+    assert entry.span is not None, "it is in a header"
+    return inner.kind == "if" and b"\n" not in text.data[inner.start : entry.span.end]
+
+
+def _instead(text: Text, out: Span, rows: list[str]) -> Addition:
+    """In place of the same condition that is commented out, and of why it is."""
+    data = text.data
+    start, end = line_start(data, out.start), line_end(data, out.end) + len(newline(data))
+    while (previous := line_start(data, start - 1)) < start:
+        row = data[previous:start].decode().strip()
+        if not row.startswith("//") or COMMENTED.match(row.lstrip("/ ")):
+            break
+        start = previous
+    return Addition(Span(start, end), insert(text, start, rows).text)
+
+
+def _between(text: Text, near: BesideReturn, rows: list[str]) -> Addition:
+    """Among the `if`s of a block: what asks for more comes first, then by size."""
+    mine = near.conditions
+    ifs = [c for c in near.beside.body.clauses if c.scope == near.clause.scope and c.kind == "if"]
+    before, after = None, near.clause
+    for clause in ifs:
+        theirs = facts_of((clause,))
+        if set(theirs) < set(mine):
+            before = before or clause
+        elif set(theirs) > set(mine):
+            before, after = None, clause
+    if before is None:
+        alike = [c for c in ifs if _names(facts_of((c,))) == _names(mine)]
+        sizes = [sizes_of(facts_of((c,))) for c in alike]
+        order = _order(sizes)
+        if near.clause in alike and order is not None:
+            own = order(sizes_of(mine))
+            smaller = [c for c, size in zip(alike, sizes, strict=True) if order(size) <= own]
+            if not smaller:
+                before = alike[0]
+            elif ifs.index(smaller[-1]) > ifs.index(after) or after is near.clause:
+                after = smaller[-1]
+    gap = [""] if spaced(text, near.clause) else []
+    if before is not None:
+        at = above(text, before.start)
+        return insert(text, at, [*rows, *gap])
+    return insert(text, below_line(text, after.end), [*gap, *rows])
+
+
+def _case(text: Text, near: BesideReturn, new: Returned) -> Addition:
+    data, clause = text.data, near.clause
+    (condition,) = near.conditions
+    label = condition.partition(" == ")[2]
+    cases = [c for c in near.beside.body.clauses if c.scope == clause.scope and c.kind == "case"]
+    if any(condition in c.text.split(" || ") for c in cases):
+        raise InputError(f"there is a case {label} already, which returns under more conditions")
+    later = [
+        c
+        for c in cases
+        if c.text.endswith(": default") or sizes_of([c.text]) > sizes_of([condition])
+    ]
+    indent = indent_of(data, clause.start)
+    entry = near.beside.entry
+    assert entry.span is not None
+    inside = indent_of(data, entry.span.start)
+    rows = [f"{indent}case {label}:", *statement(text, entry, new, inside)]
+    at = above(text, later[0].start) if later else line_start(data, clause.scope.end)
+    return insert(text, at, rows)
+
+
+def _before_switch(text: Text, near: BesideReturn, new: Returned) -> Addition:
+    """For what has no `case` at all: an `if` above the `switch`."""
+    start = text.code.rindex(b"switch", 0, near.clause.scope.start)
+    indent = indent_of(text.data, start)
+    rows = statement(text, near.beside.entry, new, indent + UNIT)
+    return insert(text, above(text, start), [*guarded(near.conditions, rows, indent), ""])
+
+
+def _labelled(new: Returned, indent: str) -> list[str]:
+    """The comment that tells where the values come from."""
+    return [f"{indent}// {new.label}"] if new.label else []
+
+
+def insert(text: Text, at: int, rows: Sequence[str]) -> Addition:
+    """Whole lines before a place."""
+    end = newline(text.data)
+    return Addition(Span(at, at), "".join(row + end for row in rows))
+
+
+def _chained(text: Text, clause: Clause) -> bool:
+    """Whether an `if` stands behind an `else`, or before one."""
+    behind = _ELSE.match(text.code, clause.end) is not None
+    return behind or text.code.startswith(b"else", clause.start)
+
+
+def spaced(text: Text, clause: Clause) -> bool:
+    """Whether there are blank lines around the clauses of a block."""
+    before = text.data[: above(text, clause.start)].removesuffix(b"\n").rstrip(b" \t\r")
+    behind = text.data[below_line(text, clause.end) :].lstrip(b" \t")
+    return before.endswith(b"\n") or behind[:1] in {b"\n", b"\r"}
+
+
+def above(text: Text, at: int) -> int:
+    """Before a statement, the comment above it and the `#if` that it begins."""
+    data = text.data
+    comments = Comments(text).above(at)
+    start = line_start(data, comments[0].start if comments else at)
+    previous = line_start(data, start - 1) if start else start
+    guard = _GUARD.match(data, previous)
+    return previous if guard and guard[1] == b"if" else start
+
+
+def below_line(text: Text, end: int) -> int:
+    """The line behind a statement, and behind the `#endif` that it ends with."""
+    data = text.data
+    at = line_end(data, end) + len(newline(data))
+    guard = _GUARD.match(data, at)
+    return line_end(data, at) + len(newline(data)) if guard and guard[1] == b"endif" else at
+
+
+def _margin(data: bytes, at: int) -> str:
+    """The white space with which a line begins."""
+    row = data[line_start(data, at) : at].decode(errors="replace")
+    return row[: len(row) - len(row.lstrip())]
+
+
+def _names(facts: Iterable[str]) -> tuple[str, ...]:
+    """Of which sizes something is asked for; types are named among those."""
+    found = (re.match(r"(\w+) == \d+", fact) for fact in facts)
+    return tuple(match[1] for match in found if match)
+
+
+def _order(rows: Sequence[Sizes]) -> Callable[[Sizes], Sizes] | None:
+    """By which of some sizes returns are sorted first, and by which then."""
+    for places in permutations(range(len(rows[0]))) if rows else ():
+
+        def order(sizes: Sizes, places: tuple[int, ...] = places) -> Sizes:
+            return tuple(sizes[place] for place in places)
+
+        if all(len(row) == len(places) for row in rows):
+            sorted_ones = sorted(rows, key=order)
+            if list(rows) == sorted_ones:
+                return order
+    return None
+
+
+def sizes_of(facts: Iterable[str]) -> Sizes:
+    """The numbers that are asked for."""
+    found = (re.search(r"== (\d+)", fact) for fact in facts)
+    return tuple(int(match[1]) for match in found if match)
+
+
+def _less(span: Span, by: int) -> Span:
+    return Span(span.start - by, span.end - by)

@@ -1,0 +1,261 @@
+"""Beside which return one for another workload would stand, and what it would ask for.
+
+The nearest is the return that asks for what the workload has, but for a size, a type or a flag in
+its innermost conditions: with the workload's own in their place it stands in the same block.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from policygen.dialects.selectors.branches import arch_of, facts_of
+from policygen.dialects.selectors.conditions import (
+    EQUAL,
+    FLAG,
+    UNEQUAL,
+    excluded,
+    opposites,
+    simplest,
+)
+from policygen.dialects.selectors.functions import Function, find_functions, find_structs
+from policygen.dialects.selectors.statements import (
+    Body,
+    Clause,
+    Clauses,
+    Return,
+    conditions_of,
+    read_body,
+)
+from policygen.dialects.selectors.truth import Truth
+from policygen.dialects.type_names import ANY_OTHER
+from policygen.model.base import Span
+from policygen.model.tuning import Entry, Family, spell
+from policygen.source.text import Text
+
+_CAPABILITY = re.compile(r"\bcc\b")
+Bodies = list[tuple[Function, Body]]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownReturn:
+    """A return of a header, and how it is reached."""
+
+    family: Family
+    entry: Entry
+    function: Function
+    body: Body
+    clauses: Clauses
+    start: int
+    """Where the `return` begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeReturn:
+    """A return for one type, before the one for all others of the same size."""
+
+    beside: KnownReturn
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class BesideReturn:
+    """A return that is not there yet, and the one that it stands beside."""
+
+    beside: KnownReturn
+    clause: Clause
+    """Of the one beside: it stands in the same block."""
+    around: tuple[str, ...]
+    """What holds in that block."""
+    conditions: tuple[str, ...]
+    """What it asks for itself."""
+    instead: Span | None = None
+    """The same condition where it is commented out."""
+
+
+def read_bodies(text: Text) -> Bodies:
+    """The functions of a header that return policies, with their statements."""
+    code = text.code
+    found = find_functions(code, find_structs(code))
+    return [(function, read_body(code, function.body)) for function in found]
+
+
+def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[KnownReturn]:
+    """The live returns with values, in the order of the header."""
+    entries = {
+        entry.body_span.start: (family, entry)
+        for family in families
+        for entry in family.entries
+        if entry.body_span and entry.members and not entry.disabled
+    }
+    for function, body in bodies:
+        for one in body.returns:
+            if found := entries.get(one.value.start):
+                yield KnownReturn(*found, function, body, one.clauses, one.span.start)
+
+
+def nearest(known: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None:
+    """The best of some returns to stand beside; none where all ask for something else."""
+    flags = {fact for one in known for fact in one.entry.args}
+    found = [near for one in known if (near := _near(one, truth, flags))]
+    best = min(found, key=lambda near: _cost(near, truth), default=None)
+    if best is None:
+        return None
+    wanted = {*best.around, *best.conditions}
+    out = (e for e in best.beside.family.entries if e.disabled and set(e.args) == wanted)
+    instead = next((entry.span for entry in out), None)
+    return replace(best, conditions=tuple(simplest(best.conditions)), instead=instead)
+
+
+def _near(one: KnownReturn, truth: Truth, flags: set[str]) -> BesideReturn | None:
+    facts = [facts_of((clause,)) for clause in one.clauses]
+    wrong = [level for level, own in enumerate(facts) if any(truth.holds(f) is False for f in own)]
+    if not wrong:
+        return None
+    level = wrong[0]
+    own = [own_condition(fact, truth, flags) for told in facts[level:] for fact in told]
+    conditions = tuple(fact for fact in own if fact)
+    if None in own or any(map(_CAPABILITY.match, conditions)):
+        return None
+    around = tuple(fact for told in facts[:level] for fact in told)
+    return BesideReturn(one, one.clauses[level], around, conditions)
+
+
+def asked(
+    one: KnownReturn, facts: Sequence[str], truth: Truth, flags: set[str], *, as_it_is: bool = False
+) -> tuple[list[str], int] | None:
+    """What a return like another asks for, and how much of it is other; none without an answer."""
+    own = [fact if as_it_is else own_condition(fact, truth, flags) for fact in facts]
+    conditions = [fact for fact in own if fact]
+    if not conditions or None in own:
+        return None
+    passed = passed_by(one, conditions, truth)
+    if passed is None:
+        return None
+    return conditions + passed, sum(a != b for a, b in zip(facts, conditions, strict=True))
+
+
+def own_condition(fact: str, truth: Truth, flags: set[str]) -> str | None:
+    """A condition as it is, or with what the workload has; none where nothing can be said."""
+    held = truth.holds(fact)
+    if held is None:
+        return None
+    return fact if held else _with_own(fact, truth, flags)
+
+
+def _with_own(fact: str, truth: Truth, flags: set[str]) -> str | None:
+    equals = list(EQUAL.finditer(fact))
+    if equals and len({match[1] for match in equals}) == 1 and "!=" not in fact:
+        name, space = equals[0][1], equals[0][2]
+        value = truth.traits.get(name)
+        if value is None or value == ANY_OTHER:
+            return None
+        return f"{name} == {space if isinstance(value, str) else ''}{spell(value)}"
+    if flag := FLAG.fullmatch(fact):
+        turned = flag[2] if flag[1] else f"not {flag[2]}"
+        asked = {turned, turned.replace("not ", "!")} & flags
+        return min(asked, default=None)
+    return None
+
+
+def _cost(near: BesideReturn, truth: Truth) -> tuple[int, ...]:
+    """Few conditions that are others than beside, of these no flags; then many of the same."""
+    open_ones = sum(truth.holds(fact) is None for fact in near.around)
+    theirs = facts_of(near.beside.clauses)[len(near.around) :]
+    both = enumerate(zip(theirs, near.conditions, strict=True))
+    other = [(place, a, b) for place, (a, b) in both if a != b]
+    apart = [abs(_number(a) - _number(b)) for _, a, b in other]
+    facts = [*near.around, *near.conditions]
+    named = sum((match := EQUAL.search(fact)) is not None and "::" in match[2] for fact in facts)
+    same = len(facts) - len(other) - named
+    flags = sum(EQUAL.search(a) is None for _, a, _ in other)
+    return open_ones, len(other), flags, -same, named, -other[0][0], *apart
+
+
+def _number(fact: str) -> int:
+    digits = re.search(r"== (\d+)$", fact)
+    return int(digits[1]) if digits else 0
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyCase:
+    """Where a workload leaves its `case` without a return."""
+
+    beside: KnownReturn
+    span: Span
+    """The `break;` or the empty return."""
+    around: tuple[str, ...]
+
+
+def empty_case(known: Sequence[KnownReturn], truth: Truth, arch: str) -> EmptyCase | None:
+    """The statement with which a `case` for a workload gives up, and a return to be like."""
+    for function, body in {id(one.body): (one.function, one.body) for one in known}.values():
+        ends = [(b.span, b.clauses) for b in body.breaks]
+        ends += [(r.span, r.clauses) for r in body.returns if _is_empty(r)]
+        for span, clauses in ends:
+            facts = facts_of(clauses)
+            inside = any(c.kind == "case" and EQUAL.search(c.text) for c in clauses)
+            if not inside or not all(truth.holds(fact) for fact in facts):
+                continue
+            if arch_of(function, conditions_of(clauses)) != arch:
+                continue
+            theirs = [one for one in known if one.body is body]
+            beside = max(theirs, key=lambda one: _shared(one.clauses, clauses))
+            return EmptyCase(beside, span, tuple(facts))
+    return None
+
+
+def _is_empty(one: Return) -> bool:
+    return one.value.end - one.value.start <= len("{ }")
+
+
+def _shared(one: Clauses, other: Clauses) -> int:
+    return sum(a is b for a, b in zip(one, other, strict=False))
+
+
+def gone_before(near: BesideReturn, truth: Truth) -> Return | None:
+    """A return that a workload meets before it gets to the block of its nearest."""
+    return next(
+        (
+            one
+            for one in near.beside.body.returns
+            if one.span.end <= near.clause.start
+            and all(truth.holds(fact) for fact in facts_of(one.clauses))
+        ),
+        None,
+    )
+
+
+def passed_by(one: KnownReturn, asked: Sequence[str], truth: Truth) -> list[str] | None:
+    """What must not hold, so that no return before this one is taken in its place.
+
+    None where a return before it is for the workload, and nothing tells it from others.
+    """
+    block = [clause for clause in one.clauses if _CAPABILITY.search(clause.text)]
+    ends = [(each.span, each.clauses) for each in one.body.returns]
+    ends += [(each.span, each.clauses) for each in one.body.breaks]
+    assert one.entry.span is not None
+    found: list[str] = []
+    for span, clauses in ends:
+        facts = facts_of(clauses)
+        here = [clause for clause in clauses if _CAPABILITY.search(clause.text)]
+        if span.start >= one.entry.span.start or here != block:
+            continue
+        more = [f for f in facts if f not in asked and not _CAPABILITY.search(f)]
+        if not more or any(excluded(fact, asked) for fact in more):
+            continue
+        if all(truth.holds(fact) is False for fact in more):
+            found += opposites(more)
+        elif all(truth.holds(fact) for fact in more):
+            exact = [_exactly(fact, truth) for fact in more]
+            if None in exact:
+                return None
+            found += [fact for fact in exact if fact]
+    return list(dict.fromkeys(found))
+
+
+def _exactly(fact: str, truth: Truth) -> str | None:
+    """`operation_t != op_kind_t::plus` as `operation_t == op_kind_t::min`; a flag as it is."""
+    if match := UNEQUAL.fullmatch(fact):
+        value = truth.traits.get(match[1])
+        return None if value in {None, ANY_OTHER} else f"{match[1]} == {match[2]}{value}"
+    return fact if FLAG.fullmatch(fact) or EQUAL.fullmatch(fact) else None

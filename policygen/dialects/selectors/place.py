@@ -1,0 +1,310 @@
+"""The guarded return in which a result is written, or where one goes that is not there yet."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from policygen.bindings.words import words
+from policygen.dialects.family_spot import FamilySpot
+from policygen.dialects.protocol import Spot, TuningTree, TypeName
+from policygen.dialects.provenance import EXPLICIT, known_label
+from policygen.dialects.selectors.arch_blocks import ArchBlock, in_front
+from policygen.dialects.selectors.arch_functions import ArchFunction, arch_function
+from policygen.dialects.selectors.conditions import simplest
+from policygen.dialects.selectors.functions import find_structs
+from policygen.dialects.selectors.nearest import (
+    BeforeReturn,
+    BesideReturn,
+    Bodies,
+    EmptyCase,
+    KnownReturn,
+    empty_case,
+    gone_before,
+    known_returns,
+    nearest,
+    read_bodies,
+)
+from policygen.dialects.selectors.rules import rules_of
+from policygen.dialects.selectors.truth import Truth, locals_of
+from policygen.dialects.sites import site_of
+from policygen.errors import InputError
+from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding
+from policygen.model.entry_text import Content, Slot
+from policygen.model.selection import Selected
+from policygen.model.tuning import Entry
+from policygen.source.text import Text
+
+
+@dataclass(frozen=True, slots=True)
+class NewReturn:
+    """A guarded return that is to be written."""
+
+    at: BesideReturn | EmptyCase | ArchBlock | ArchFunction | BeforeReturn
+    facts: tuple[str, ...]
+    """What holds where it stands: the same for all workloads that get it."""
+    truth: Truth
+    """Of the workload that it is for."""
+
+    def naming(self, condition: str) -> "NewReturn":
+        """The same for one type alone."""
+        if isinstance(self.at, EmptyCase):
+            raise InputError("there is no place for a return for one type alone")
+        if isinstance(self.at, BeforeReturn):
+            raise InputError("it is for one type already")
+        at = replace(self.at, conditions=tuple(simplest((*self.at.conditions, condition))))
+        return replace(self, at=at, facts=(*self.facts, condition))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether later architectures do not get to it."""
+        return isinstance(self.at, ArchBlock | ArchFunction) and self.at.below is not None
+
+    def takes(self, told: Selected) -> bool:
+        """Whether another workload may get it, too."""
+        truth = replace(self.truth, traits=told.traits)
+        return all(truth.holds(fact) is not False for fact in self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedReturn(FamilySpot):
+    """The return that decides a workload, or one that is to decide it."""
+
+    fields: Mapping[str, str]
+    """Value → what the return calls it."""
+    new: NewReturn | None = None
+    """One that is not there yet."""
+    now: KnownReturn | None = None
+    """The one that decides, where it changes."""
+    truth: Truth | None = None
+    """What is known of the workload."""
+    enumerations: Mapping[str, str] = field(default_factory=dict)
+    """What names a type, and the enumeration of its names."""
+
+    @property
+    def entry(self) -> Entry | None:
+        """The one that decides; none where one is added."""
+        lead = None if self.new else self.told.keys[self.family.name].entry
+        return lead and lead[1]
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The conditions of a return that is added."""
+        return self.new.facts if self.new else ()
+
+    @property
+    def types(self) -> Mapping[TypeName, str]:
+        """What it knows of the types of a workload."""
+        return {name: str(self.told.traits[name]) for name in self.enumerations}
+
+    def naming(self, name: TypeName) -> Spot:
+        """Beside the one for all."""
+        assert self.truth is not None, "its header was read"
+        condition = f"{name} == {self.enumerations[str(name)]}::{self.truth.traits[str(name)]}"
+        if self.new:
+            return replace(self, new=self.new.naming(condition))
+        assert self.now is not None, "a return that changes is there"
+        facts = (*self.now.entry.args, condition)
+        return replace(self, new=NewReturn(BeforeReturn(self.now, condition), facts, self.truth))
+
+    @property
+    def named(self) -> str:
+        """The condition for one of the types."""
+        return self.new.facts[-1] if self.new else ""
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it comes before what decides now."""
+        return self.new is not None
+
+    def kept(self, name: str) -> Content:
+        """The values of the return that is for all types, before it gets others."""
+        if self.now is None:
+            raise InputError(f"no return can keep what {name} has")
+        return Content("values", {}, label=known_label(self.now.entry.labels) or EXPLICIT)
+
+    def takes(self, other: Spot) -> bool:
+        """Whether it decides another workload, or may."""
+        if self.new and other.header == self.header:
+            return self.new.takes(other.told)
+        return Spot.takes(self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderReturns:
+    """What the functions of a header do."""
+
+    text: Text
+    bodies: Bodies
+    constants: Mapping[str, str]
+    returns: tuple[KnownReturn, ...]
+    enumerations: Mapping[str, str]
+    """Members of the policy selector that name a type, and the enumeration of the names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returns:
+    """Finds returns, and places for new ones, in the headers of a tree."""
+
+    sources: TuningTree
+    arch: str
+    below: str | None = None
+    """The architecture before which a new block ends; none where later ones inherit."""
+    headers_read: dict[str, HeaderReturns] = field(default_factory=dict)
+
+    def place(self, benchmark: BenchmarkBinding, told: Selected) -> Spot:
+        """The return that decides, or a new one where that is not the architecture's own."""
+        try:
+            spot = self.decides(benchmark, told)
+        except InputError as error:
+            try:
+                return self.beside(benchmark, told)
+            except InputError as none:
+                raise InputError(f"{error.in_line}; {none.in_line}") from none
+        with contextlib.suppress(InputError):
+            return self._known_types(spot)
+        return spot
+
+    def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> Spot | None:
+        """In a block of its own, which later architectures do not get to."""
+        assert isinstance(spot, GuardedReturn), "it was found here"
+        if self.below is None or (spot.new and spot.new.bounded):
+            return None
+        told = spot.told
+        try:
+            read, truth, known = self._known(benchmark, told)
+            shown = told.entry[1] if told.entry else None
+            entry = spot.new.at.beside.entry if spot.new else shown
+            like = [each for each in known if entry and each.entry.body_span == entry.body_span]
+            return self._in_front(benchmark, told, read, like or known, truth)
+        except InputError:
+            return None
+
+    def decides(self, benchmark: BenchmarkBinding, told: Selected) -> GuardedReturn:
+        """The return that decides a workload; refused where it is not the architecture's own."""
+        algorithm, site = site_of(benchmark, self.sources.cub.version, "selectors")
+        if told.entry is None:
+            raise InputError(
+                f"no return with constants decides it in {site.header}: its values are computed"
+            )
+        family, entry = told.entry
+        if family.arch != self.arch:
+            raise InputError(
+                f"{self.arch} has no return of its own for it: {family.header}:{entry.line}"
+                f" ({family.name} for {family.arch}) decides it"
+            )
+        rules, fields = rules_of(algorithm, site, family, entry)
+        binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
+        return GuardedReturn(told, site, binding, family, family.name, fields)
+
+    def beside(self, benchmark: BenchmarkBinding, told: Selected) -> GuardedReturn:
+        """Among the returns of the architecture, or in a block of its own in front."""
+        read, truth, known = self._known(benchmark, told)
+        own = [each for each in known if each.family.arch == self.arch]
+        near = nearest(own, truth)
+        gone = gone_before(near, truth) if near else None
+        if near and not gone:
+            facts = (*near.around, *near.conditions)
+            return self._to(benchmark, told, near.beside, NewReturn(near, facts, truth))
+        if end := empty_case(own, truth, self.arch):
+            return self._to(benchmark, told, end.beside, NewReturn(end, end.around, truth))
+        try:
+            return self._in_front(benchmark, told, read, known, truth)
+        except InputError as error:
+            if gone is None:
+                raise
+            raise InputError(
+                f"{read.text.path}:{read.text.line(gone.span.start)} returns for it before the"
+                f" returns of {self.arch}"
+            ) from error
+
+    def _known(
+        self, benchmark: BenchmarkBinding, told: Selected
+    ) -> tuple[HeaderReturns, Truth, list[KnownReturn]]:
+        """A header, what is known of a workload, and the returns that have what it tunes."""
+        algorithm, site = site_of(benchmark, self.sources.cub.version, "selectors")
+        read = self._read(site.header)
+        known, unused = [], False
+        for each in read.returns:
+            if each.family.namespace != site.scope:
+                continue
+            with contextlib.suppress(InputError):
+                rules, _ = rules_of(algorithm, site, each.family, each.entry)
+                unused = unused or not rules.keys() <= told.values.keys()
+                known.append(each)
+        if unused:
+            raise InputError("CUB selects another algorithm for it than the one that was measured")
+        return read, Truth(told.traits, self.arch, read.constants), known
+
+    def _read(self, name: str) -> HeaderReturns:
+        if name not in self.headers_read:
+            text = Text(name, self.sources.data[name])
+            _check_utf8(text)
+            bodies = read_bodies(text)
+            found = tuple(known_returns(bodies, self.sources.headers[name].selectors))
+            constants = locals_of(text.code, (f.body for f, _ in bodies))
+            selector = find_structs(text.code).get(words().selectors.name)
+            pairs = zip(selector.fields, selector.types, strict=True) if selector else ()
+            types = {name: kind for name, kind in pairs if kind == words().selectors.types}
+            self.headers_read[name] = HeaderReturns(text, bodies, constants, found, types)
+        return self.headers_read[name]
+
+    def _in_front(
+        self,
+        benchmark: BenchmarkBinding,
+        told: Selected,
+        read: HeaderReturns,
+        known: Sequence[KnownReturn],
+        truth: Truth,
+    ) -> GuardedReturn:
+        now = told.entry[1].body_span if told.entry else None
+        decides = next((each for each in known if each.entry.body_span == now), None)
+        number = arch_number(self.arch)
+        earlier = [each for each in known if arch_number(each.family.arch) <= number]
+        found = in_front(read.text, earlier, read.bodies, truth, self.below, decides)
+        front = found or arch_function(read.text, known, read.bodies, truth, self.below)
+        if front is None:
+            raise InputError(
+                f"no return of {read.text.path} asks for what it has, but for a size or a type",
+                "Add a guarded return for it by hand; policygen updates it from then on.",
+            )
+        facts = (*([f"before {self.below}"] if self.below else []), *front.conditions)
+        return self._to(benchmark, told, front.beside, NewReturn(front, facts, truth))
+
+    def _to(
+        self, benchmark: BenchmarkBinding, told: Selected, like: KnownReturn, new: NewReturn
+    ) -> GuardedReturn:
+        algorithm, site = site_of(benchmark, self.sources.cub.version, "selectors")
+        rules, fields = rules_of(algorithm, site, like.family, like.entry)
+        binding = FamilyBinding(site=site.name, name=like.family.name, args=(), members=rules)
+        name = new.at.name if isinstance(new.at, ArchFunction) else like.family.name
+        return GuardedReturn(
+            told,
+            site,
+            binding,
+            like.family,
+            name,
+            fields,
+            new,
+            truth=new.truth,
+            enumerations=self._read(site.header).enumerations,
+        )
+
+    def _known_types(self, spot: GuardedReturn) -> GuardedReturn:
+        """With what tells the types apart that a return is for."""
+        told = spot.told
+        read = self._read(spot.site.header)
+        span = told.entry[1].body_span if told.entry else None
+        now = next((each for each in read.returns if each.entry.body_span == span), None)
+        truth = Truth(told.traits, self.arch, read.constants)
+        return replace(spot, now=now, truth=truth, enumerations=read.enumerations)
+
+
+def _check_utf8(text: Text) -> None:
+    """A plan is JSON: what is made after a line must be text."""
+    try:
+        text.data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{text.path}:{text.line(error.start)} is not UTF-8", "Save the header as UTF-8."
+        ) from error

@@ -1,0 +1,110 @@
+"""Guarded returns as edits of a header; new ones of one block come together, as whole lines."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from policygen.dialects.insertions import Insertion, with_insertions
+from policygen.dialects.protocol import EntryWrite, HeaderEdits
+from policygen.dialects.provenance import Provenance
+from policygen.dialects.selectors.additions import (
+    Addition,
+    Returned,
+    add_beside,
+    add_inside,
+    sizes_of,
+    take_over,
+    updated,
+)
+from policygen.dialects.selectors.arch_blocks import ArchBlock, add_in_front
+from policygen.dialects.selectors.arch_functions import ArchFunction, add_function
+from policygen.dialects.selectors.nearest import BeforeReturn, EmptyCase
+from policygen.dialects.selectors.place import GuardedReturn
+from policygen.model.arch import arch_number
+from policygen.model.edit import Edit
+from policygen.model.entry_text import Content
+from policygen.model.tuning import Entry, TuningHeader
+from policygen.source.splice import edit_at
+from policygen.source.text import Text
+
+
+def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite]) -> HeaderEdits:
+    """The edits of all returns of a header; those for one place are one edit."""
+    text = Text(header.name, data)
+    provenance = Provenance(text)
+    edits: list[Edit] = []
+    inserted: list[Insertion] = []
+    added: list[EntryWrite] = []
+    for write in writes:
+        if (entry := _spot(write).entry) is None:
+            added.append(write)
+        else:
+            content = replace(write.content, values=_values(write))
+            edits += update_return(text, provenance, entry, content, write.reason)
+    for addition, reason in _added(text, added):
+        if addition.span.start == addition.span.end:
+            inserted.append((addition.span.start, addition.text, reason))
+        else:
+            edits.append(edit_at(data, addition.span, addition.text, reason))
+    return HeaderEdits(with_insertions(edits, inserted))
+
+
+def update_return(
+    text: Text, provenance: Provenance, entry: Entry, content: Content, reason: str
+) -> list[Edit]:
+    """Other values for a return, by its own names; nothing where it has them."""
+    edits = updated(text, entry, content.values, reason)
+    return edits + provenance.noted(entry, content, reason) if edits else []
+
+
+def _spot(write: EntryWrite) -> GuardedReturn:
+    spot = write.spots[0]
+    assert isinstance(spot, GuardedReturn), "it is a return"
+    return spot
+
+
+def _values(write: EntryWrite) -> dict[str, str]:
+    """The values by what the return calls them."""
+    names = _spot(write).fields
+    return {names[name]: value for name, value in write.content.values.items()}
+
+
+def _added(text: Text, writes: Sequence[EntryWrite]) -> Iterator[tuple[Addition, str]]:
+    """What is added, and for which variants; at one place what asks for more comes first."""
+    blocks: dict[tuple[int, str | None], list[tuple[ArchBlock, EntryWrite]]] = {}
+    functions: dict[tuple[str, str | None], list[tuple[ArchFunction, EntryWrite]]] = {}
+    for write in sorted(writes, key=_order):
+        new = _spot(write).new
+        assert new is not None, "it is a return that is not there yet"
+        at = new.at
+        if isinstance(at, ArchFunction):
+            functions.setdefault((at.function.name, at.below), []).append((at, write))
+        elif isinstance(at, ArchBlock):
+            blocks.setdefault((at.block.start, at.below), []).append((at, write))
+        elif isinstance(at, BeforeReturn):
+            yield add_inside(text, at, _returned(write)), write.reason
+        elif isinstance(at, EmptyCase):
+            yield take_over(text, at, _returned(write)), write.reason
+        else:
+            yield add_beside(text, at, _returned(write)), write.reason
+    for pairs in functions.values():
+        reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
+        for addition in add_function(text, [(at, _returned(write)) for at, write in pairs]):
+            yield addition, reasons
+    for group in blocks.values():
+        reasons = "; ".join(dict.fromkeys(write.reason for _, write in group))
+        yield add_in_front(text, [(at, _returned(write)) for at, write in group]), reasons
+
+
+def _order(write: EntryWrite) -> tuple[object, ...]:
+    """By sizes; of what asks for the same sizes, the one that asks for more comes first.
+
+    What is like a return of a later architecture comes before what is like one of an earlier.
+    """
+    spot = _spot(write)
+    facts = tuple(fact for fact in spot.slots if fact)
+    newest = -arch_number(spot.family.arch)
+    return newest, sizes_of(facts), -len(facts), facts
+
+
+def _returned(write: EntryWrite) -> Returned:
+    return Returned(_values(write), write.content.label)

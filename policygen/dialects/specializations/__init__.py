@@ -1,0 +1,1 @@
+"""Struct templates `smNN_*_tuning`, which a policy chain reads."""

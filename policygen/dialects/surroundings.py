@@ -1,0 +1,148 @@
+"""Where an entry stands in its header: the comment and the `#if` around it, the lines beside it."""
+
+import re
+from dataclasses import dataclass
+
+from policygen.model.base import Span
+from policygen.model.tuning import Entry, Label
+from policygen.source.comments import Comments, comment_lines, read_notes
+from policygen.source.guards import Guards
+from policygen.source.spelling import line_end, line_start
+from policygen.source.text import Text
+
+# "same as previous tuning", "todo: … regresses for large input sizes. find better tuning."
+_OUTDATED = re.compile(
+    r"(?i)same as previous|find better|search more|need more|regress|insignificant"
+)
+# "8-bit key", "partition::flagged", "key_size = 8 bits": a few words, no sentence and no code
+_HEADING = re.compile(r"[^\s<>;{}#]+(?:\s+[^\s<>;{}#]+){0,4}(?<![.,])")
+# An empty line, "#endif", "}", "// clang-format on", or the end of the file
+_NO_ENTRY = re.compile(rb"[ \t]*(?:[\r\n#}]|//[ \t]*clang-format\b|\Z)")
+_ONE_LINE = re.compile(rb"[ \t]*template\b.*\bstruct\b.*\}\s*;")
+_OPENING = re.compile(r"(?i)(?:todo|same as)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class CommentLines:
+    """Lines of a comment that belong together, with their line endings."""
+
+    span: Span
+    text: str
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it says of values why they are not better."""
+        return _OUTDATED.search(self.text) is not None
+
+
+class Surroundings:
+    """What stands around the entries of a header."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._guards = Guards(text)
+        self._comments = Comments(text)
+
+    def remarks(self, entry: Entry) -> list[CommentLines]:
+        """What stands above an entry and is said of it alone, in `//` lines."""
+        if entry.comment_span is None:
+            return []
+        data = self._text.data
+        found: list[CommentLines] = []
+        joining = False
+        for comment in self._own(self._comments.above(entry.span.start, entry.comment_span.start)):
+            if not data.startswith(b"//", comment.start):
+                return []
+            span = Span(line_start(data, comment.start), data.index(b"\n", comment.end - 1) + 1)
+            lines = list(comment_lines(data, comment))
+            text = " ".join(line.text for line in lines)
+            labelled = bool(read_notes(lines, lives=True).labels)
+            if joining and not labelled and not _OPENING.match(text):
+                last = found.pop()
+                found.append(CommentLines(Span(last.span.start, span.end), f"{last.text} {text}"))
+            else:
+                found.append(CommentLines(span, text))
+            joining = not labelled
+        return found
+
+    def start(self, entry: Entry, *, inside: bool) -> int:
+        """Before an entry and what is said of it, and before its `#if` unless that is shared."""
+        around = None if inside else self._conditional(entry)
+        at = entry.span.start if around is None else around.start
+        own = self._own(self._comments.above(at))
+        return line_start(self._text.data, own[0].start if own else at)
+
+    def end(self, entry: Entry, *, inside: bool) -> int:
+        """Behind an entry, what stands behind it on its line, and its `#if` unless shared."""
+        around = None if inside else self._conditional(entry)
+        return self.line_end(entry.span.end if around is None else around.end)
+
+    def line_end(self, at: int) -> int:
+        """The end of a line, or of the comment that begins on it."""
+        end = line_end(self._text.data, at)
+        for comment in self._text.comments:
+            if comment.start < end < comment.end:
+                end = line_end(self._text.data, comment.end)
+        return end
+
+    def packed(self, entry: Entry) -> bool:
+        """Whether entries without labels stand line by line, without blank lines between them."""
+        data = self._text.data
+        start, end = line_start(data, entry.span.start), data.find(b"\n", entry.span.end) + 1
+        rows = (data[line_start(data, start - 1) : start], data[end : line_end(data, end)])
+        return (
+            entry.layout == "line"
+            and not entry.labels
+            and any(_ONE_LINE.match(row) for row in rows)
+        )
+
+    def opens(self, at: int) -> bool:
+        """Whether an entry can begin on a line without a blank one above it."""
+        start = line_start(self._text.data, line_start(self._text.data, at) - 1)
+        return not self._text.code[start:at].strip()
+
+    def closes(self, at: int) -> bool:
+        """Whether an entry can end on a line without a blank one below it."""
+        data = self._text.data
+        start = line_end(data, at) + data.startswith(b"\r", line_end(data, at)) + 1
+        return _NO_ENTRY.match(data, start) is not None
+
+    def comment_of(self, label: Label) -> Span:
+        """The comment of a label, with its line where nothing else is on it."""
+        data, at = self._text.data, label.span.start
+        comment = next(c for c in self._text.comments if c.start <= at < c.end)
+        end = comment.end - data.endswith(b"\r", 0, comment.end)
+        start = line_start(data, comment.start)
+        if b"\n" in data[comment.start : end]:
+            return label.span
+        if before := data[start : comment.start].rstrip():
+            return Span(start + len(before), end)
+        if data[end : line_end(data, end)].strip():
+            return Span(comment.start, end + len(data[end:]) - len(data[end:].lstrip(b" \t")))
+        return Span(start, data.index(b"\n", end) + 1)
+
+    def _own(self, above: list[Span]) -> list[Span]:
+        """Comments above an entry without those that head a section."""
+        count = 0
+        while count < len(above) and self._heads(above[count]):
+            count += 1
+        return above[count:]
+
+    def _heads(self, comment: Span) -> bool:
+        lines = list(comment_lines(self._text.data, comment))
+        if len(lines) > 1 or read_notes(lines, lives=True).labels:
+            return False
+        text = lines[0].text
+        said = _OPENING.match(text) or _OUTDATED.search(text)
+        return not said and _HEADING.fullmatch(text) is not None
+
+    def _conditional(self, entry: Entry) -> Span | None:
+        """The outermost `#if` … `#endif` around an entry."""
+        if entry.guard_span is None:
+            return None
+        guards = self._guards
+        free = [c for c in guards.conditionals if not guards.at(c.span.start).conditions]
+        closed = [c for c in guards.conditionals if not guards.at(c.span.end).conditions]
+        first = next(c for c in reversed(free) if c.span.start < entry.span.start)
+        last = next(c for c in closed if c.span.start >= entry.span.end)
+        return Span(first.span.start, last.span.start)

@@ -1,0 +1,1 @@
+"""Policy selectors of a user's own, for CUB's public API."""

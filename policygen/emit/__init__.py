@@ -1,1 +1,0 @@
-"""Policy selectors of a user's own, for CUB's public API: results become a header, CUB stays."""

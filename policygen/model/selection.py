@@ -1,0 +1,95 @@
+"""What CUB selects for workloads on architectures, and what differs between two selections."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from policygen.model.arch import arch_number
+from policygen.model.tuning import Entry, Family, Value
+from policygen.model.workload import Point, in_words
+
+Spot = tuple[Point, str]
+"""A workload on an architecture."""
+Values = Mapping[str, Value]
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyKey:
+    """The arguments with which a policy asks a family, and the entry that they lead to."""
+
+    args: tuple[str, ...]
+    """As the compiler prints them."""
+    entry: tuple[Family, Entry] | None = None
+    """None where the family only declares itself."""
+    number: int = -1
+    """The entry's, in a marked header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What one workload gets on one architecture."""
+
+    values: Values
+    """Empty where they were not asked for, or where their unit does not compile."""
+    entry: tuple[Family, Entry] | None = None
+    """The entry that shows in the policy, where entries were asked for."""
+    keys: Mapping[str, FamilyKey] = field(default_factory=dict)
+    """By family."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Role → bytes, of the roles whose sizes scale a count."""
+    traits: Values = field(default_factory=dict)
+    """In the selector dialect: what the policy selector knows of the workload's types."""
+    number: int | None = None
+    """That of the entry, in a marked header."""
+    since: str | None = None
+    """Where a policy is a return: the arch since which it is the same; none for defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRow(Generic[Row]):
+    """What two selections say of a workload on an architecture."""
+
+    benchmark: str
+    workload: tuple[tuple[str, str], ...]
+    arch: str
+    before: Row
+    after: Row
+
+    @property
+    def name(self) -> str:
+        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
+        return in_words(self.benchmark, dict(self.workload))
+
+    @property
+    def point(self) -> Point:
+        """What changes."""
+        return self.benchmark, self.workload
+
+
+@dataclass(frozen=True, slots=True)
+class Delta(Generic[Row]):
+    """What differs between two selections."""
+
+    archs: tuple[str, ...]
+    compared: int
+    """Workloads times architectures."""
+    changes: tuple[DeltaRow[Row], ...]
+
+
+def delta(
+    before: Mapping[Spot, Row],
+    after: Mapping[Spot, Row],
+    unlike: Callable[[Row, Row], bool],
+    absent: Row,
+) -> Delta[Row]:
+    """Compares two selections, in the order of the later; `absent` stands for what one lacks."""
+    changes = []
+    spots = {**after, **before}
+    for spot in spots:
+        was, now = before.get(spot, absent), after.get(spot, absent)
+        if unlike(was, now):
+            (benchmark, workload), arch = spot
+            changes.append(DeltaRow(benchmark, workload, arch, was, now))
+    archs = sorted({arch for _, arch in spots}, key=arch_number)
+    return Delta(tuple(archs), len(spots), tuple(changes))

@@ -1,0 +1,140 @@
+"""From results to selectors: asks the compiler for CUB's own policies, and changes those."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from policygen.bindings.load import units_of
+from policygen.dialects.selectors.functions import Struct
+from policygen.dialects.user.aggregates import leaves, read_aggregate
+from policygen.dialects.user.arguments import arguments
+from policygen.dialects.user.overlay import as_policy
+from policygen.dialects.user.place import UserReturn
+from policygen.dialects.user.public import PublicSelector, selector_for, selectors_named
+from policygen.dialects.user.tuned import TunedReturn, TunedSelector
+from policygen.errors import InputError
+from policygen.model.emit import EmitAction
+from policygen.model.plan import Action, Options
+from policygen.model.policies import Policies, Question
+from policygen.model.results import ScoredWorkload
+from policygen.model.selection import Selected
+from policygen.planning.decide import decide
+from policygen.planning.measured import Measurement, Spaces, measurements
+from policygen.planning.places import PlacedResult, by_entry
+from policygen.results.together import Together
+
+ChooseForAll = Callable[[Sequence[ScoredWorkload]], Together]
+"""One variant for several workloads."""
+
+
+class PolicyOracle(Protocol):
+    """What is asked of a compiler; `policygen.proof` answers."""
+
+    def __call__(self, questions: Sequence[Question]) -> Policies:
+        """What selectors return, on all architectures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emitter:
+    """What is known of a tree, and how its compiler is asked."""
+
+    version: str
+    arch: str
+    structs: Mapping[str, Struct]
+    ask: PolicyOracle
+    together: ChooseForAll
+    force: bool = False
+    spaces: Spaces = field(default_factory=dict)
+    refused: list[EmitAction] = field(default_factory=list)
+    """Workloads that were rejected before anything was asked."""
+
+    def emit(self, scored: Sequence[ScoredWorkload]) -> list[TunedSelector]:
+        """The selectors for all that was measured."""
+        found, refused = measurements(
+            scored, self.version, self.arch, force=self.force, spaces=self.spaces
+        )
+        self.refused.extend(_emitted(action) for _, action in refused)
+        by_name: dict[str, list[tuple[PublicSelector, Measurement]]] = {}
+        for measurement in found:
+            try:
+                one = selector_for(measurement.benchmark, self.version)
+            except InputError as error:
+                self.refused.append(_emitted(measurement.rejected(error.in_line)))
+                continue
+            by_name.setdefault(one.selector.name, []).append((one, measurement))
+        serves = {name: tuple(selectors_named(name, self.version)) for name in by_name}
+        told_of = self.ask([self._question(one) for each in serves.values() for one in each])
+        return [self._tuned(serves[name], given, told_of) for name, given in by_name.items()]
+
+    def _tuned(
+        self,
+        serves: tuple[PublicSelector, ...],
+        given: Sequence[tuple[PublicSelector, Measurement]],
+        told_of: Policies,
+    ) -> TunedSelector:
+        fields = read_aggregate(self.structs, serves[0].selector.policy)
+        by_benchmark = {one.benchmark.name: one for one in serves}
+        policies = {place: whole for place, whole in told_of.items() if place[0][0] in by_benchmark}
+        known = {
+            point: arguments(by_benchmark[point[0]], dict(point[1]), whole, self.version)
+            for (point, arch), whole in policies.items()
+            if arch == self.arch
+        }
+        cases: list[PlacedResult] = []
+        options = Options(arch=self.arch)
+        for one, measurement in given:
+            told_by = known[measurement.point]
+            if not told_by.nameable:
+                reason = "it was measured with types or an operator that no header can name"
+                self.refused.append(_emitted(measurement.rejected(reason)))
+                continue
+            base = policies[measurement.point, self.arch]
+            now = Selected(as_policy(fields, base.fields), None, {}, base.sizes)
+            cases.append(PlacedResult(UserReturn(now, one, fields, base, told_by), measurement))
+        parts = tuple(part_of(group, self.together, options) for group in by_entry(cases))
+        return TunedSelector(serves, fields, parts, policies, known)
+
+    def _question(self, one: PublicSelector) -> Question:
+        fields = read_aggregate(self.structs, one.selects)
+        return Question(
+            one.site,
+            one.benchmark,
+            one.default,
+            tuple(path for path, _ in leaves(fields)),
+            one.roles,
+            tuple(dict.fromkeys([*_sized(one), *one.selector.sized])),
+        )
+
+
+def _sized(one: PublicSelector) -> Iterator[str]:
+    """The roles in whose sizes any version of the benchmark counts."""
+    known = {*one.benchmark.roles, *(f"axis::{axis}" for axis in one.benchmark.axes)}
+    return (unit.of for unit in units_of(one.benchmark.name) if unit.of in known)
+
+
+def part_of(cases: Sequence[PlacedResult], choose: ChooseForAll, options: Options) -> TunedReturn:
+    """What all workloads with the same template arguments get."""
+
+    def together(wanted: Sequence[PlacedResult]) -> Together:
+        found = choose([case.measurement.scored for case in wanted])
+        names = ", ".join(f"{c.measurement.name} {c.choice.variant or 'base'}" for c in wanted)
+        reason = f"these have the same template arguments, and {found.reason}: {names}"
+        return found if found.variants else Together((), reason)
+
+    outcome = decide(cases, options, together)
+    spots = tuple(case.spot for case in cases if isinstance(case.spot, UserReturn))
+    values = outcome.writes[0].content.values if outcome.writes else None
+    return TunedReturn(spots, tuple(_emitted(action) for action in outcome.actions), values)
+
+
+def _emitted(action: Action) -> EmitAction:
+    """The same of a selector: what it does not return stays as it is."""
+    told = action.model_dump(include=set(EmitAction.model_fields))
+    return EmitAction.model_validate(
+        {
+            **told,
+            "decision": "write" if action.written else action.decision,
+            "selector": action.target and action.target.family,
+            "after": action.after or action.before,
+        }
+    )

@@ -1,0 +1,115 @@
+"""Asks the compiler what a tree selects: values, the entries that they come from, and keys."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from policygen.bindings.load import types
+from policygen.bindings.words import words
+from policygen.errors import InputError, PolicygenError, Problems
+from policygen.model.bindings import DelayConstructor, Site
+from policygen.model.marks import Marked
+from policygen.model.selection import FamilyKey, Selected
+from policygen.model.tuning import Value
+from policygen.model.workload import Point
+from policygen.proof import answers
+from policygen.proof.compile import Progress
+from policygen.proof.probe import Asked, AskedTree, probe
+from policygen.proof.toolchain import Toolchain
+from policygen.proof.unit import Workload, sized_roles
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a tree selects for workloads on architectures, and which units do not compile."""
+
+    rows: Mapping[tuple[Workload, str], Selected]
+    errors: tuple[PolicygenError, ...] = ()
+
+    def checked(self) -> "Selection":
+        """Raises what does not compile; else gives the selection."""
+        if self.errors:
+            raise Problems(self.errors)
+        return self
+
+    @property
+    def by_point(self) -> dict[tuple[Point, str], Selected]:
+        """Gives the rows of benchmarks, by workload and architecture."""
+        return {(workload.point, arch): row for (workload, arch), row in self.rows.items()}
+
+
+def ask(
+    tree: AskedTree,
+    asked: Sequence[Asked],
+    toolchain: Toolchain,
+    *,
+    progress: Progress | None = None,
+) -> Selection:
+    """Asks for all workloads at once, in the order of the sites."""
+    told = probe(asked, tree, toolchain, progress=progress)
+    rows: dict[tuple[Workload, str], Selected] = {}
+    for each in asked:
+        known: dict[tuple[Row | None, Row | None, object], Selected] = {}
+        marked = tree.marked.get(each.site.header)
+        for workload, arch in each.spots:
+            plain, marks = (told.of(workload, arch, marked=m) for m in (False, True))
+            if plain is None and marks is None:
+                continue
+            # Thousands of rows say the same few things.
+            same = (plain, marks, id(workload.call))
+            if same not in known:
+                known[same] = _selected(each, workload, plain, marks, marked)
+            rows[workload, arch] = known[same]
+    return Selection(rows, told.errors)
+
+
+def _selected(
+    asked: Asked, workload: Workload, plain: Row | None, marks: Row | None, marked: Marked | None
+) -> Selected:
+    values, since = _values(asked.site, plain or ())
+    if marks is None or marked is None:
+        return Selected(values, since=since)
+    roles = sized_roles(workload.call, asked.families)
+    mark, *told = marks
+    told, sizes = told[: len(told) - len(roles)], told[len(told) - len(roles) :]
+    number = marked.entry(answers.value(mark))
+    entry = None if number is None else marked.entries[number]
+    keys, traits = {}, {}
+    if asked.site.dialect == "selectors":
+        traits = dict(zip(asked.traits, map(answers.value, told), strict=False))
+        keys = {entry[0].name: FamilyKey((), entry, number or 0)} if entry else {}
+    else:
+        for (binding, _), text in zip(asked.families, told, strict=True):
+            key = answers.key(text)
+            leads = None if key.entry < 0 else marked.entries[key.entry]
+            keys[binding.name] = FamilyKey(key.args, leads, key.entry)
+    in_bytes = {r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)}
+    return Selected(values, entry, keys, in_bytes, traits, number, since)
+
+
+def _values(site: Site, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:
+    """Reads the values of a policy, a delay as CUB's type, and since which arch it is the same."""
+    since = None
+    if row and site.dialect == "selectors":
+        first, default = (answers.value(text) for text in row[-2:])
+        row, since = row[:-2], None if default else f"sm{first}"
+    names = [*site.values, *site.types]
+    found = {name: answers.value(text) for name, text in zip(names, row, strict=False)}
+    if row and site.delay:
+        kind, delay, latency = (answers.value(text) for text in row[len(names) :])
+        found[words().values.delay] = _delay(str(kind)).spelled(delay, latency)
+    others = {
+        name
+        for algorithm, names in site.used_by.items()
+        if algorithm != found.get(words().values.algorithm)
+        for name in names
+    }
+    return {name: value for name, value in found.items() if name not in others}, since
+
+
+def _delay(kind: str) -> DelayConstructor:
+    for delay in types().delays:
+        if delay.kind == kind:
+            return delay
+    raise InputError(f"no delay constructor is called {kind!r}", "Add it to types.toml.")

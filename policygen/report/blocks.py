@@ -1,0 +1,223 @@
+"""What reports are made of: blocks of plain text, which one renderer for each medium writes.
+
+Views make them and escape nothing: what is safe in a medium is known to its renderer alone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Piece = tuple[str | float, str]
+"""A text, or a number that has three digits behind the point, and its style."""
+Inline = str | float | tuple[Piece, ...]
+"""What stands on a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line, elsewhere a paragraph."""
+
+    text: Inline = ""
+    style: str = ""
+    folded: bool = False
+    """Whether it is as wide as a terminal at most."""
+
+
+BLANK = Note()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words, or given parts that stay whole, as many on a line of a terminal as there is room."""
+
+    words: str | Sequence[str]
+    style: str = ""
+    first: str = ""
+    """What the first line begins with."""
+    later: str | None = None
+    """What the others begin with; none: they are indented by two blanks more."""
+    joint: str = " "
+    even: bool = False
+    """Whether the first line leaves the room that the indentation takes from the others."""
+    mark: str | None = None
+    """The style of what the first line begins with; none: that of the words."""
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """What stays whole."""
+        return self.words.split(" ") if isinstance(self.words, str) else self.words
+
+    @property
+    def hanging(self) -> str:
+        """What the later lines begin with."""
+        return f"{self.first}  " if self.later is None else self.later
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Words, and behind them further ones; where there is no room for these, they go below."""
+
+    left: Words
+    right: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Bars that show what is told in words, too."""
+
+    kind: str
+    """`bar`: parts of a whole; `share`: each with its text; `strip`; `track`: from the middle."""
+    bars: Sequence[tuple[str, float, str]]
+    """Style, percent and text of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; `n` is the style of numbers, `whole` of those that are not broken."""
+
+    title: str
+    style: str = ""
+    least: int | None = None
+    """Letters that it has at least on a terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A cell that is more than its text."""
+
+    text: Inline | Figure
+    style: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a head."""
+
+    columns: Sequence[str | Column]
+    rows: Sequence[Sequence[Inline | Styled]]
+    style: str = ""
+    label: str = ""
+    """What it holds, for those who cannot see it."""
+    shown: int | None = None
+    """As many rows as Markdown shows."""
+    styles: Sequence[str] = ()
+    """Of the rows on a terminal."""
+    total: bool = False
+    """Whether the last row sums up the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What the following is about."""
+
+    text: Inline
+    level: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Items, one below the other."""
+
+    items: Sequence[Inline]
+    style: str = ""
+    shown: int | None = None
+    """As many as Markdown shows."""
+    loose: bool = False
+    """Whether they are apart in Markdown, which then does not tell that there are more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An answer at the head of a page, and what is behind it."""
+
+    title: str
+    answer: str
+    lines: Sequence[str]
+    rest: str = ""
+    """Of the answer."""
+    style: str = ""
+    figure: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """Answers side by side."""
+
+    cards: Sequence[Card]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a reader looks for in a page."""
+
+    hint: str
+    choices: Mapping[str, tuple[str, Sequence[str]]]
+    """By what is chosen: its name in words, and what there is."""
+    boxes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Blocks that a reader opens."""
+
+    summary: Inline
+    blocks: Sequence["Block"]
+    style: str = ""
+    figure: Figure | None = None
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Blocks that belong together, and what filters find them by."""
+
+    blocks: Sequence["Block"]
+    style: str
+    facets: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Lines that stay as they are."""
+
+    lines: Sequence[str]
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """How a file differs: the lines of a unified diff, of which Markdown shows the first."""
+
+    path: str
+    lines: Sequence[str]
+    shown: int | None = None
+
+
+Block = (
+    Note | Words | Beside | Table | Heading | Listing | Cards | Filters | Fold | Chapter | Code
+    | Diff
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole document."""
+
+    title: str
+    facts: Mapping[str, str]
+    blocks: Sequence[Block]
+
+
+def pieces(text: Inline) -> tuple[Piece, ...]:
+    """Take a line apart."""
+    return text if isinstance(text, tuple) else ((text, ""),)
+
+
+def spelled(one: str | float) -> str:
+    """Write a number with three digits behind its point."""
+    return one if isinstance(one, str) else f"{one:.3f}"
+
+
+def remarks(texts: Iterable[str]) -> Iterable[Words]:
+    """What the user should know of the whole."""
+    return (Words(f"note: {remark}", "yellow") for remark in texts)

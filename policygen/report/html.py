@@ -1,0 +1,31 @@
+"""Blocks as a page of one file; the template escapes whatever stands in it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from policygen.rendering import fill
+from policygen.report.blocks import Block, Page, pieces, spelled
+from policygen.report.side_by_side import coloured, side_by_side
+
+
+def render(page: Page, template: str) -> str:
+    """Write a whole document with the styles and the script of its template."""
+    ways = {"pieces": pieces, "spelled": spelled, "kind": _kind, "columns": _columns}
+    return fill(f"report/{template}.html.j2", {"page": page, **ways})
+
+
+def _kind(block: Block) -> str:
+    """Name the macro that writes a block."""
+    return type(block).__name__
+
+
+def _columns(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Set a diff side by side, its lines with colours."""
+    for row in side_by_side("\n".join(lines)):
+        old, new = (
+            side and (side[0], Markup(coloured(side[1])))  # noqa: S704  it is escaped
+            for side in (row.old, row.new)
+        )
+        yield {"kind": row.kind, "old": old, "new": new}

@@ -1,0 +1,368 @@
+"""What a change means: as JSON, Markdown, a page, and annotations beside its lines."""
+
+from collections.abc import Iterator, Sequence
+
+from policygen.model.arch import arch_number
+from policygen.model.changes import changes
+from policygen.model.effect import Effect
+from policygen.model.plan import Action
+from policygen.model.resolve import Differing
+from policygen.model.results import PointRatio
+from policygen.model.review import Evidence, Review, ReviewedEntry
+from policygen.model.sass import VerifySass
+from policygen.model.tuning import spell
+from policygen.model.workload import axes, in_words, point_of
+from policygen.report import html, markdown
+from policygen.report.blocks import (
+    Block,
+    Card,
+    Cards,
+    Chapter,
+    Code,
+    Column,
+    Diff,
+    Figure,
+    Filters,
+    Fold,
+    Heading,
+    Inline,
+    Listing,
+    Note,
+    Page,
+    Styled,
+    Table,
+)
+from policygen.report.console import plural, short, tree_line
+from policygen.report.views.sass import alike
+
+COMMENT = 65_536
+"""Characters that a comment of a pull request holds."""
+UNTOUCHED = "No workload gets other values by it: those that it decides keep theirs."
+UNASKED = "Which workloads get other values by it is not known: the headers are not provable."
+COMPUTED = "No workload gets other values by it alone: it computes them from other returns."
+NOISE = 0.005
+"""Less than this from 1 is neither a win nor a loss."""
+
+
+def render(document: Review, form: str) -> str:
+    """Write `json`, `md` or `html`; Markdown as long as it may be, the longest lists cut first."""
+    if form == "json":
+        return document.to_json() + "\n"
+    if form == "html":
+        return html.render(_page(document, None), "review")
+    for rows in (400, 200, 100, 50, 20, 10, 5, 2, 1):
+        text = markdown.render(_page(document, rows))
+        if len(text) <= COMMENT:
+            return text
+    told = "\n\nThe rest does not fit into a comment.\n"
+    return text[: COMMENT - len(told)] + told
+
+
+def _page(document: Review, rows: int | None) -> Page:
+    """Make a page, or Markdown with lists of so many rows."""
+    headers = plural(len(document.diffs), "header")
+    entries = plural(len(document.entries), "tuning entry", "tuning entries")
+    compiler = document.toolchain or "not asked"
+    tree = tree_line(document.cub)
+    facts = {"tree": tree, "compared with": document.base, "compiler": compiler}
+    return Page(f"{entries} in {headers}", facts, list(_blocks(document, rows)))
+
+
+def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
+    page, level = rows is None, 2 if rows is None else 3
+    yield _cards(document)
+    if document.failures:
+        title = "Not to be merged"
+        yield Heading(title) if page else Note(((f"{title}:", "bold"),))
+        yield Listing(document.failures, "warn", rows)
+    yield from (Note(remark, "soft") for remark in document.remarks)
+    if page and document.entries:
+        yield Heading("Entries")
+        yield Filters("any word", _choices(document))
+    for one in document.entries[:rows]:
+        asked = not document.unprovable
+        yield Chapter(list(_entry(one, rows, asked=asked)), "entry", _facets(one))
+    if rows and len(document.entries) > rows:
+        yield Note(f"and {len(document.entries) - rows} more")
+    if document.others:
+        yield Heading("Other values by none of these entries", level)
+        found = [[_named(one), one.arch, _changed(one)] for one in document.others]
+        yield Table(("workload", "arch", "values"), found, label="Other values", shown=rows)
+    if document.actions:
+        title = "What was not written, and why"
+        yield Heading(title, level)
+        found = [[one.decision, _named(one), one.reason] for one in document.actions]
+        columns = ("decision" if page else "", "workload", "reason")
+        yield Table(columns, found, label=title, shown=rows)
+    if document.effect:
+        yield Heading("Effect", level)
+        yield from _effect(document.effect, rows)
+    if document.sass:
+        yield Heading("Machine code", level)
+        yield from _sass(document.sass, rows)
+    if page and document.diffs:
+        yield Heading("Headers")
+    for diff in document.diffs[:rows]:
+        yield Diff(diff.path, diff.diff.rstrip("\n").split("\n"), rows and rows * 4)
+    if document.commands:
+        yield Heading("To see it again", level)
+        yield Code(document.commands, "sh")
+
+
+def _cards(document: Review) -> Cards:
+    """Tell what changed, why, whether it is proven, and what could get worse."""
+    if not document.entries and not document.others and not document.failures:
+        return Cards([Card("What changed", "nothing", ["no workload gets other values"])])
+    bad = "bad" if document.failures else ""
+    return Cards(
+        [
+            Card("What changed", *_what(document)),
+            Card("Why", *_why(document)),
+            Card("Is it proven", *_proven(document), style=bad),
+            Card("What could get worse", *_worse(document)),
+        ]
+    )
+
+
+def _reached(document: Review) -> list[Differing]:
+    return [*(row for one in document.entries for row in one.reached), *document.others]
+
+
+def _what(document: Review) -> tuple[str, list[str]]:
+    found = [one.change for one in document.entries]
+    counts = [f"{found.count(c)} {c}" for c in ("changed", "added", "removed") if c in found]
+    head = ", ".join(counts) or "no entry"
+    if document.unprovable:
+        return head, ["which workloads get other values is not known"]
+    rows = _reached(document)
+    points = plural(len({point_of(row.benchmark, row.workload) for row in rows}), "workload")
+    archs = ", ".join(sorted({row.arch for row in rows}, key=arch_number))
+    others = f"{points} with other values on {archs}" if rows else "no workload gets other values"
+    return head, [others, f"{document.compared - len(rows):,} of {document.compared:,} as before"]
+
+
+def _measured(document: Review) -> list[Evidence]:
+    """Collect what was measured; what a return and a family have both of it counts once."""
+    found = (one for entry in document.entries for one in entry.evidence)
+    return list({(one.point, one.scored.variant, one.gpu): one for one in found}.values())
+
+
+def _why(document: Review) -> tuple[str, list[str]]:
+    found = _measured(document)
+    if not found:
+        return "no measurement", ["no database row was found for what was written"]
+    scores = sorted(one.scored.score for one in found)
+    span = f"{scores[0]:.3f}" if len(scores) == 1 else f"{scores[0]:.3f} to {scores[-1]:.3f}"
+    gpus = dict.fromkeys(one.gpu.partition("(")[0].strip() for one in found)
+    measured = f"{plural(len(found), 'workload')} measured on {', '.join(gpus)}"
+    return f"score {span}", [measured, "; ".join(dict.fromkeys(map(_versions, found)))]
+
+
+def _versions(one: Evidence) -> str:
+    return f"CUDA {one.ctk}, CCCL {one.cccl}"
+
+
+def _proven(document: Review) -> tuple[str, list[str]]:
+    if document.unprovable:
+        return "no", [f"not provable: {plural(len(document.unprovable), 'place')} in the headers"]
+    effect, sass = document.effect, document.sass
+    if effect is None:
+        rows = ["effect: not of a plan; what the compiler selects is below"]
+    elif effect.wrong:
+        rows = [f"effect: {len(effect.wrong)} wrong"]
+    else:
+        changed = plural(len(effect.changed), "workload")
+        rows = [f"effect: {changed} as planned, all others as before"]
+    if sass is None:
+        rows.append("machine code: not compared")
+    else:
+        equal = f"{sass.equal + sass.renamed} of {sass.kernels} kernels equal"
+        rows.append(f"machine code: {equal} on {', '.join(sass.archs)}")
+    lost = sum(entry.unreachable is not None for entry in document.entries)
+    never = f"{plural(lost, 'entry', 'entries')} never selected"
+    rows.append(f"reach: {never if lost else 'each entry is selected'}")
+    whole = effect is not None and sass is not None
+    return ("no" if document.failures else "yes" if whole else "in part"), rows
+
+
+def _worse(document: Review) -> tuple[str, list[str]]:
+    found = _measured(document)
+    points = [(ratio.ratio, one, ratio) for one in found for ratio in one.runtime]
+    head, rows = "not known", []
+    if points:
+        slower = sum(ratio < 1 - NOISE for ratio, _, _ in points)
+        head = f"{slower} of {plural(len(points), 'runtime workload')} slower"
+        ratio, one, point = min(points, key=lambda item: item[0])
+        rows.append(f"worst: {ratio:.3f} for {' '.join(axes(point.point))} of {one.name}")
+    reached = {point_of(row.benchmark, row.workload) for row in _reached(document)}
+    if lost := len(reached - {one.point for one in found}):
+        rows.append(f"{plural(lost, 'workload')} with other values not measured")
+    return head, rows or ["nothing was measured"]
+
+
+def _facets(*entries: ReviewedEntry) -> dict[str, list[str]]:
+    rows = [row for one in entries for row in one.reached]
+    return {
+        "algorithms": sorted({short(row.benchmark) for row in rows}),
+        "types": sorted({value for row in rows for value in row.workload.values()}),
+        "archs": [*(one.arch for one in entries), *(row.arch for row in rows)],
+    }
+
+
+def _choices(document: Review) -> dict[str, tuple[str, Sequence[str]]]:
+    facets = {**_facets(*document.entries), "archs": document.archs}
+    titles = ("Algorithm", "Type", "Arch")
+    return {name: (title, facets[name]) for name, title in zip(facets, titles, strict=True)}
+
+
+def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Block]:
+    page, name = rows is None, one.place.name
+    badge: Inline = ((one.change, f"badge {one.change}"), (" ", ""), (name, "code"))
+    yield Heading(badge if page else f"{one.change}: {name}", 3)
+    variant = " ".join([one.variant or "", *(f"{score:.3f}" for score in one.scores or ())])
+    comment = f"; {'its comment: ' if page else ''}{variant}" if one.variant else ""
+    yield Note(f"{one.place.header}:{one.place.line}{comment}", "soft")
+    if values := _pairs(one):
+        cells = [_turned(before, after) for _, before, after in values]
+        columns = [Column(value, "v") for value, _, _ in values]
+        yield Table(columns, [cells], "values", f"Values of {name}")
+    if any(one.inherits):
+        yield Note(_takes(one))
+    lots: dict[tuple[str, str], list[Differing]] = {}
+    for row in one.reached:
+        lots.setdefault((row.arch, _changed(row)), []).append(row)
+    for (arch, changed), lot in list(lots.items())[:rows]:
+        yield from _lot(arch, changed, lot, rows)
+    if not lots:
+        computed = one.kind == "branch" and any(one.inherits)
+        yield Note(UNASKED if not asked else COMPUTED if computed else UNTOUCHED)
+    for found in one.evidence[:rows]:
+        yield from _evidence(found, rows)
+    if one.reached and not one.evidence:
+        yield Note("No database row found.", "warn")
+    told = [f"{f.severity}: {f.message} ({f.rule}, line {f.line})" for f in one.findings]
+    told += [f"never selected: {one.unreachable.reason}"] if one.unreachable else []
+    yield from (Note(text, "warn") if page else Listing([text]) for text in told)
+
+
+def _turned(before: str, after: str) -> Inline:
+    if before == after:
+        return after
+    return (before or "·", ""), (" → ", ""), (after or "·", "bold")
+
+
+def _takes(one: ReviewedEntry) -> Inline:
+    """Tell what it says besides values: the entry that it inherits from, or what it computes."""
+    first, last = one.inherits
+    if one.kind == "branch":
+        word, texts = "returns ", [text for text in dict.fromkeys((first, last)) if text]
+    else:
+        word, texts = "inherits ", list(dict.fromkeys(text or "nothing" for text in one.inherits))
+    behind = [piece for text in texts[1:] for piece in ((" → ", ""), (text, "mono"))]
+    return ((word, ""), (texts[0], "mono"), *behind)
+
+
+def _pairs(one: ReviewedEntry | Differing) -> list[tuple[str, str, str]]:
+    """Set values beside each other, also those that stay."""
+    old, new = ({n: spell(v) for n, v in (side or {}).items()} for side in (one.before, one.after))
+    return [(name, old.get(name, ""), new.get(name, "")) for name in {**old, **new}]
+
+
+def _lot(arch: str, changed: str, lot: Sequence[Differing], rows: int | None) -> Iterator[Block]:
+    """Show workloads with the same difference together."""
+    names = [in_words(short(row.benchmark), row.workload) for row in lot]
+    told = f"{changed}, for {', '.join(names[:rows])}"
+    if rows is not None:
+        more = f" and {len(names) - rows} more" if len(names) > rows else ""
+        yield Listing([f"on {arch}: {told}{more}"])
+        return
+    yield Note(((arch, "bold"), (f": {told}", "")))
+    pairs = _pairs(lot[0])
+    whole = [[n, was, now if was == now else ((now, "bold"),)] for n, was, now in pairs]
+    table = Table(("value", "before", "after"), whole, "values", f"Resolved values on {arch}")
+    yield Fold(f"all resolved values on {arch}", [table])
+
+
+def _named(one: Differing | Action) -> str:
+    structs = " (struct families)" if one.legacy else ""
+    return f"{in_words(short(one.benchmark), one.workload)}{structs}"
+
+
+def _changed(row: Differing) -> str:
+    return "; ".join(changes(row.before or {}, row.after or {}))
+
+
+def _evidence(one: Evidence, rows: int | None) -> Iterator[Block]:
+    interval, worst = one.scored.interval, one.scored.worst
+    workload = in_words(short(one.benchmark), one.workload)
+    kinds = [_kind(ratio) for ratio in one.runtime]
+    within = f" ({interval.low:.3f} to {interval.high:.3f})" if interval else ""
+    counts = f"{kinds.count('win')} faster and {kinds.count('loss')} slower of {len(kinds)}"
+    score = f": score {one.scored.score:.3f}{within}, {counts}"
+    least = f"{worst.ratio:.3f} for {_point(worst)}" if worst else ""
+    where, databases = f"{one.gpu}, {_versions(one)}", ", ".join(one.databases)
+    rejected = [f"{v.variant} {v.score:.3f}: {v.reason}" for v in one.rejected]
+    columns = ("runtime workload", Column("base over variant", "n"))
+    points = list(zip(one.runtime, kinds, strict=True))
+    if rows is not None:
+        worse = ((", worst ", ""), (least, "")) if least else ()
+        yield Note(((workload, "bold"), (score, ""), *worse, (f"; {where}, {databases}", "")))
+        told: list[list[Inline]] = [
+            [_point(ratio), ((ratio.ratio, ""), (" slower" * (kind == "loss"), ""))]
+            for ratio, kind in points
+        ]
+        yield Table(columns, told, shown=rows)
+        yield from (Listing([f"not taken: {text}"]) for text in rejected[:rows])
+        return
+    # A bar of 50 % is a third faster, or slower.
+    bars = [
+        (kind, round(min(50, abs(ratio.ratio - 1) * 150), 1), f"{_point(ratio)}: {ratio.ratio:.3f}")
+        for ratio, kind in points
+    ]
+    drawn: list[list[Inline | Styled]] = [
+        [_point(ratio), ratio.ratio, Styled(Figure("track", [bar]))]
+        for ratio, bar in zip(one.runtime, bars, strict=True)
+    ]
+    label = f"Runtime workloads of {workload}"
+    blocks: list[Block] = [Note(f"{least and f'worst {least}; '}{where}; {databases}", "soft")]
+    blocks.append(Table((*columns, "slower, faster"), drawn, "bars", label))
+    blocks += [Note("Not taken:"), Listing(rejected, "soft")] if rejected else []
+    yield Fold(((workload, "bold"), (score, "")), blocks, figure=Figure("strip", bars))
+
+
+def _point(ratio: PointRatio) -> str:
+    return " ".join(axes(ratio.point))
+
+
+def _kind(ratio: PointRatio) -> str:
+    away = ratio.ratio - 1
+    return "same" if abs(away) <= NOISE else "win" if away > 0 else "loss"
+
+
+def _effect(one: Effect, rows: int | None) -> Iterator[Block]:
+    roles = [changed.role for changed in one.changed]
+    counts = {role: roles.count(role) for role in ("written", "shared", "later")}
+    told = ", ".join(f"{count} {role}" for role, count in counts.items() if count)
+    yield Note(
+        f"{one.compared:,} compared, {len(one.changed):,} changed ({told or 'none'}),"
+        f" {len(one.wrong):,} wrong; {', '.join(one.archs)}"
+    )
+    if one.wrong:
+        yield Listing([f"{w.name}: {w.reason}" for w in one.wrong], "warn", rows, loose=True)
+
+
+def _sass(one: VerifySass, rows: int | None) -> Iterator[Block]:
+    yield Note(f"{one.toolchain}, compared with {one.base}", "soft")
+    found: list[list[str | Styled]] = []
+    for lot in alike(one.rows):
+        row, archs = lot[0], ", ".join(row.arch for row in lot)
+        counts = [str(n) for n in (row.kernels, row.equal, row.renamed, row.moved)]
+        different = Styled(str(row.different), "warn" if row.different else "")
+        found.append([short(row.benchmark), archs, *counts, different])
+    titles = ("kernels", "equal", "renamed", "moved", "different")
+    numbers = [Column(title, "n") for title in titles]
+    columns = (Column("benchmark"), Column("archs"), *numbers)
+    yield Table(columns, found, label="Machine code", shown=rows)
+    if one.different:
+        told = [f"{kernel.where}: {kernel.summary}" for kernel in one.different]
+        yield Listing(told, "warn", rows, loose=True)

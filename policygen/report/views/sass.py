@@ -1,0 +1,134 @@
+"""Machine code before and after, and files of diffs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from policygen.errors import InputError
+from policygen.model.sass import Different, KernelPlace, SassRow, VerifySass
+from policygen.model.workload import axes
+from policygen.paths import file_name, write_atomically
+from policygen.report.blocks import BLANK, Block, Column, Note, Table, Words, remarks
+from policygen.report.console import plural, printed, short, tree_line
+
+SHOWN = 12
+"""As many kernels of a kind as are listed without -v."""
+COUNTS = ("kernels", "equal", "renamed", "moved", "different", "only_before", "only_after")
+COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def sass(document: VerifySass, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show the benchmarks on the architectures; then each kernel that is not what it was."""
+    if head:
+        yield Words(f"{tree_line(document.cub)}; {document.toolchain}", "dim")
+        yield Words(f"compared with {document.base}", "dim")
+        if document.units == "benchmarks":
+            yield Note("compiled: the benchmarks' own sources", "dim", folded=True)
+        yield BLANK
+    if document.rows:
+        yield _table(document.rows)
+        yield BLANK
+    yield from _different(document.different, verbose=verbose)
+    yield from _lone("only before", document.only_before, verbose=verbose)
+    yield from _lone("only after", document.only_after, verbose=verbose)
+    for one in document.refused:
+        where = " ".join([one.benchmark, *axes(one.workload), "on", one.arch])
+        yield Note(f"{where} does not compile {one.side}:", "red", folded=True)
+        for line in one.message.splitlines():
+            yield Note(f"  {line}")
+    yield from remarks(document.remarks)
+    if head:
+        yield Words(_summary(document), "red" if document.changed or document.refused else "green")
+
+
+def alike(rows: Iterable[SassRow]) -> Iterator[list[SassRow]]:
+    """Join rows that tell the same of several architectures, as most changes leave them alike."""
+    for _, lot in groupby(rows, key=lambda row: row.model_dump(exclude={"arch"})):
+        yield list(lot)
+
+
+def write_diffs(document: VerifySass, folder: Path) -> None:
+    """Write a file for each kernel that differs."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, one in enumerate(document.different, 1):
+            words = [f"{number:03}", one.arch, one.benchmark, *axes(one.workload), one.kernel]
+            name = f"{file_name(words)[:120]}.diff"
+            lines = [f"# {one.where}: {one.kernel}", f"# {one.summary}", *one.diff, ""]
+            write_atomically(folder / name, "\n".join(lines).encode())
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror or error}") from error
+
+
+def _table(rows: Sequence[SassRow]) -> Table:
+    named = [name for name in COUNTS if name in COUNTS[:2] or any(getattr(r, name) for r in rows)]
+    identical = any(row.identical for row in rows)
+    titles = ["workloads", *(["same source"] if identical else [])]
+    titles += [name.replace("_", " ") for name in named]
+    shown, styles = [], []
+    for row, *others in alike(rows):
+        archs = f"{row.arch} to {others[-1].arch} ({len(others) + 1})" if others else row.arch
+        cells = [short(row.benchmark), archs, f"{row.workloads:,}"]
+        cells += [f"{row.identical:,}"] if identical else []
+        cells += [f"{getattr(row, name):,}" if getattr(row, name) else "·" for name in named]
+        bad = row.different or row.only_before or row.only_after or row.refused
+        shown.append(cells)
+        styles.append("red" if bad else "yellow" if row.moved else "")
+    first = (Column("benchmark"), Column("arch"))
+    columns = (*first, *(Column(title, "n") for title in titles))
+    return Table(columns, shown, styles=styles)
+
+
+def _different(found: Sequence[Different], *, verbose: bool) -> Iterator[Block]:
+    shown = found if verbose else found[:SHOWN]
+    for where, lot in groupby(shown, key=lambda one: one.where):
+        yield Words(where, "bold")
+        for one in lot:
+            style = "yellow" if one.kind == "moved" else "red"
+            yield Words(f"{one.kind} {one.kernel}", style, "  ")
+            yield Words(one.summary, "", "    ")
+            for line in one.diff if verbose else ():
+                yield Note(f"    {line}", COLOURS.get(line[:1], "dim"))
+    if cut := len(found) - len(shown):
+        text = f"and {cut:,} more (-v lists them, --out writes their diffs)"
+        yield Note(text, "dim", folded=True)
+    if found:
+        yield BLANK
+
+
+def _lone(title: str, lot: Sequence[KernelPlace], *, verbose: bool) -> Iterator[Block]:
+    if not lot:
+        return
+    yield Note(f"{title}:", "red")
+    shown = lot if verbose else lot[:SHOWN]
+    for one in shown:
+        yield Words(f"{one.where}: {one.kernel}", "", "  ")
+    if cut := len(lot) - len(shown):
+        yield Note(f"  and {cut:,} more (-v lists them)", "dim")
+    yield BLANK
+
+
+def _summary(document: VerifySass) -> str:
+    archs = ", ".join(document.archs)
+    same = plural(document.identical, "workload") + " with the same source"
+    failed = plural(len(document.refused), "compile") + " failed"
+    if not document.kernels and document.refused:
+        return f"SASS: nothing was compared; {failed} ({archs})"
+    if not document.kernels:
+        what = same if document.identical else "nothing differs"
+        return f"SASS: {what}; nothing was compiled ({archs or 'no architecture'})"
+    counts = {
+        "equal": document.equal,
+        "renamed, with equal code": document.renamed,
+        "moved": sum(one.kind == "moved" for one in document.different),
+        "different": sum(one.kind == "different" for one in document.different),
+        "only before": len(document.only_before),
+        "only after": len(document.only_after),
+    }
+    told = [", ".join(f"{count:,} {name}" for name, count in counts.items() if count)]
+    told += [same] if document.identical else []
+    told += [failed] if document.refused else []
+    return f"SASS: of {plural(document.kernels, 'kernel')} {'; '.join(told)} ({archs})"
+
+
+print_sass = printed(sass)

@@ -1,0 +1,31 @@
+"""Only `dialects/` knows how a tuning is spelled: elsewhere no line asks for a dialect."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import policygen
+
+PACKAGE = Path(policygen.__file__).parent
+KNOWS = {"dialects", "bindings"}
+# Lines that name a dialect all the same; a number can only become smaller.
+LEFT = {
+    "model": 8,  # what documents and bindings say, and what their fields are for
+    "tree": 1,  # what a manifest's rule finds
+    "report": 1,  # a heading
+    "proof": 22,
+    "app": 13,
+    "planning": 1,
+}
+# "selectors", 'specializations', "in the selector dialect"
+_NAMED = re.compile(r"[\"'](?:selectors|specializations)[\"']|(?:selector|specialization) dialect")
+
+
+def test_dialects_are_named_in_fewer_and_fewer_places():
+    found = Counter(
+        path.relative_to(PACKAGE).parts[0]
+        for path in PACKAGE.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if _NAMED.search(line)
+    )
+    assert {name: n for name, n in found.items() if name not in KNOWS} == LEFT
