@@ -1,10 +1,13 @@
 """How often a search chooses what is not faster, and how often it finds what is: simulated.
 
     python -m benchmarks.choices [--searches 1000] [--seed 1] [--figure docs/images/choices.svg]
+        [--noise repeats]
 
-The noise is that of measured repeats (fixtures/measured/repeats.csv): each run of a variant gets
-three of the measured differences, each with a normal factor, so that runtime workloads stay as
-correlated as they were. The rules are those of the program; only samples are left out.
+The noise is that of processes that ran the same code on an H200 (fixtures/measured/processes.csv),
+or of two searches there (repeats.csv). Processes of even numbers and the searches are what
+`schemas/noise.toml` was fitted with: those of odd numbers are simulated. Each run of a variant gets
+three of the measured rows, each with a normal factor, so that runtime workloads stay as correlated
+as they were. The rules are those of the program; only samples are left out.
 """
 
 import argparse
@@ -20,56 +23,67 @@ import numpy as np
 from policygen.model.labels import BASE
 from policygen.model.results import Choice, Rules, RunKey, ScoredVariant
 from policygen.results.case import Case, Part
-from policygen.results.choose import Basis, choose, shrunken
+from policygen.results.choose import Basis, choose, runs_needed, shrunken
 from policygen.results.confidence import deviation, luck
-from policygen.results.confirm import FINALISTS, confirm
+from policygen.results.confirm import confirm, finalists
 from policygen.results.database import Database, ResultTable
 from policygen.results.load import Floats
+from policygen.results.luck import FINALISTS, MOST
 from policygen.results.score import Scores, score_case
 
-REPEATS = Path(__file__).parents[1] / "fixtures/measured/repeats.csv"
+MEASURED = Path(__file__).parents[1] / "fixtures/measured"
+NAMES = ("cub.bench.reduce.sum", "cub.bench.select.if", "cub.bench.radix_sort.keys")
 COUNTS = (1, 12, 100, 500)
 GAIN = 0.03
 AT_ONCE = 3
 GPU = "H200 (6016, 132, eccon)"
 RULES = Rules()
-SELECT = {"16": 10e-6, "20": 14e-6, "24": 45e-6, "28": 520e-6}
-"""Seconds: about those of scan, as select was not measured here."""
-SELECT_NOISE = 0.011
-"""Of its scores, between repeats."""
-TOP = 6
-"""Variants that are looked at; all others score less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A benchmark with the differences that two runs of it had."""
+    """A benchmark with what runs of the same code had."""
 
     name: str
     points: tuple[tuple[str, ...], ...]
     base: Floats
-    differences: Floats
-    """Logarithms by variant and runtime workload; one run has 1/sqrt(2) of them."""
+    noise: Floats
+    """Logarithms by run and runtime workload."""
 
 
-def benchmarks() -> tuple[Benchmark, ...]:
-    """Those that were measured twice, and select with what is known of its scores."""
-    found = [_measured("cub.bench.reduce.sum"), _measured("cub.bench.radix_sort.keys")]
-    radix = found[-1]
-    times = np.array([SELECT[size] for size, _ in radix.points])
-    scale = SELECT_NOISE / _score_noise(radix)
-    select = Benchmark("cub.bench.select.if", radix.points, times, radix.differences * scale)
-    return found[0], select, radix
+def benchmarks(noise: str) -> tuple[Benchmark, ...]:
+    """Those that were measured so."""
+    if noise == "repeats":
+        return tuple(_repeated(name) for name in NAMES if _rows("repeats.csv", name))
+    return tuple(_processes(name) for name in NAMES)
 
 
-def _score_noise(benchmark: Benchmark) -> float:
-    """The standard deviation of a score in one run, all runtime workloads being equal."""
-    return float(benchmark.differences.mean(axis=1).std())
+def _processes(name: str) -> Benchmark:
+    """How far each process is from the mean of those that ran the same."""
+    by_workload: dict[str, list[list[float]]] = {}
+    sizes: list[str] = []
+    for row in _rows("processes.csv", name):
+        sizes = [column for column in row if column.isdecimal()]
+        if int(row["process"]) % 2:
+            seconds = [float(row[size]) for size in sizes]
+            by_workload.setdefault(row["workload"], []).append(seconds)
+    found = [np.array(rows) for rows in by_workload.values()]
+    noise = []
+    for seconds in found:
+        logs = np.log(seconds)
+        noise.append((logs - logs.mean(axis=0)) * (len(logs) / (len(logs) - 1)) ** 0.5)
+    points = tuple((size,) for size in sizes)
+    return Benchmark(name, points, found[0].mean(axis=0), np.concatenate(noise))
 
 
-def _measured(name: str) -> Benchmark:
-    with REPEATS.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["benchmark"] == name]
+def _rows(file: str, name: str) -> list[dict[str, str]]:
+    with (MEASURED / file).open(encoding="utf-8", newline="") as stream:
+        return [row for row in csv.DictReader(stream) if row["benchmark"] == name]
+
+
+def _repeated(name: str) -> Benchmark:
+    """What two searches differ by: one run has 1/sqrt(2) of that."""
+    rows = _rows("repeats.csv", name)
     points = list(dict.fromkeys(row["runtime"] for row in rows))
     base = {row["runtime"]: float(row["base_seconds"]) for row in rows}
     by_variant: dict[tuple[str, str], dict[str, float]] = {}
@@ -81,7 +95,7 @@ def _measured(name: str) -> Benchmark:
         name,
         tuple(tuple(point.split("/")) for point in points),
         np.array([base[point] for point in points]),
-        np.array(differences),
+        np.array(differences) / 2**0.5,
     )
 
 
@@ -112,7 +126,7 @@ class Simulation:
         return Case(self._benchmark.name, key, {}, files, tuple(names), (part,))
 
     def _noise(self, rows: int) -> Floats:
-        pool = self._benchmark.differences / 2**0.5
+        pool = self._benchmark.noise
         picked = pool[self._random.integers(0, len(pool), (rows, AT_ONCE))]
         factors = self._random.normal(size=(rows, AT_ONCE, 1))
         return np.asarray((picked * factors).sum(axis=1) / AT_ONCE**0.5)
@@ -128,7 +142,7 @@ def variants_of(scores: Scores) -> list[ScoredVariant]:
     """The best ones, with the verdict that samples without noise of their own lead to."""
     found = []
     limit = luck(scores, RULES) * deviation(scores, RULES)
-    for position in [p for p, i in enumerate(scores.index) if i != 0][:TOP]:
+    for position in [p for p, i in enumerate(scores.index) if i != 0][:FINALISTS]:
         score = float(scores.score[position])
         found.append(
             ScoredVariant(
@@ -151,7 +165,9 @@ class Counts:
     before: int = 0
     shrunken: int = 0
     after: int = 0
-    confirmed: tuple[int, ...] = (0, 0, 0)
+    confirmed: tuple[int, ...] = (0, 0, 0, 0)
+    """With one to three later runs, and with as many as are asked for."""
+    asked: int = 0
     told: float = 0.0
     """The sum of the scores that are told for what is chosen."""
 
@@ -172,11 +188,12 @@ def simulate(simulation: Simulation, gain: float, searches: int) -> Counts:
         if _is_right(found, gain):
             counts.after += 1
             counts.told += found.score or 0
-        finalists = [int(v.variant.removeprefix("ipt_")) for v in ranked[:FINALISTS]]
+        best_ones = [int(v.variant.removeprefix("ipt_")) for v in ranked]
+        counts.asked = runs_needed(scores.tried, deviation(scores, RULES), RULES) or MOST
         hits = []
-        for runs in (1, 2, 3):
-            again = simulation.run(gain, finalists, runs)
-            confirmed = confirm(scores, ranked, again, RULES, {})
+        for runs in (1, 2, 3, counts.asked):
+            again = simulation.run(gain, best_ones, runs)
+            confirmed = confirm(scores, finalists(scores, again, RULES), again, RULES, {})
             hits.append(int(_is_right(choose(ranked, Basis(scores, confirmed), RULES, None), gain)))
         counts.confirmed = tuple(a + b for a, b in zip(counts.confirmed, hits, strict=True))
     return counts
@@ -189,11 +206,11 @@ def _is_right(choice: Choice, gain: float) -> bool:
 Table = Mapping[tuple[str, int, float], Counts]
 
 
-def table(searches: int, seed: int) -> Table:
+def table(searches: int, seed: int, noise: str) -> Table:
     """All benchmarks, numbers of variants, and gains of none and of 3 %."""
     return {
         (one.name, variants, gain): simulate(Simulation(one, variants, seed), gain, searches)
-        for one in benchmarks()
+        for one in benchmarks(noise)
         for variants in COUNTS
         for gain in (0.0, GAIN)
     }
@@ -204,13 +221,13 @@ def in_words(found: Table, searches: int) -> str:
     lines = []
     for gain, title in ((0.0, 'wrong "use"'), (GAIN, f"right, with a gain of {GAIN:.0%}")):
         lines.append(f"{title}, of {searches:,} searches")
-        head = ("before", "shrunken", "after", "1 run", "2 runs", "3 runs")
-        lines.append(f"{'':28}{'variants':>9}" + "".join(f"{name:>10}" for name in head))
+        head = ("before", "shrunken", "after", "1 run", "2 runs", "3 runs", "asked")
+        lines.append(f"{'':26}{'variants':>9}" + "".join(f"{name:>9}" for name in head))
         for (name, variants, of), one in found.items():
             if of == gain:
                 numbers = (one.before, one.shrunken, one.after, *one.confirmed)
-                shares = "".join(f"{number / searches:>10.1%}" for number in numbers)
-                lines.append(f"{name:28}{variants:>9}{shares}")
+                shares = "".join(f"{number / searches:>9.1%}" for number in numbers)
+                lines.append(f"{name:26}{variants:>9}{shares} ({one.asked})")
     return "\n".join(lines)
 
 
@@ -222,12 +239,11 @@ def draw(found: Table, searches: int, path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "policygen"
     figure = Figure(figsize=(6.4, 3.2), layout="constrained")
     axes = figure.subplots()
-    for one, colour in zip(benchmarks(), ("#0072b2", "#e69f00", "#009e73"), strict=True):
+    names = dict.fromkeys(name for name, _, _ in found)
+    for name, colour in zip(names, ("#0072b2", "#e69f00", "#009e73"), strict=False):
         for attribute, style in (("before", "dashed"), ("after", "solid")):
-            shares = [
-                getattr(found[one.name, count, 0.0], attribute) / searches for count in COUNTS
-            ]
-            label = f"{one.name.removeprefix('cub.bench.')}, {attribute}"
+            shares = [getattr(found[name, count, 0.0], attribute) / searches for count in COUNTS]
+            label = f"{name.removeprefix('cub.bench.')}, {attribute}"
             axes.plot(COUNTS, shares, color=colour, linestyle=style, marker="o", label=label)
     axes.axhline(0.05, color="#808080", linewidth=0.8)
     axes.set_xscale("log")
@@ -246,12 +262,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--searches", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--noise", choices=("processes", "repeats"), default="processes")
     given = parser.parse_args(argv)
-    found = table(given.searches, given.seed)
+    found = table(given.searches, given.seed, given.noise)
     print(in_words(found, given.searches))
     if given.figure:
         draw(found, given.searches, given.figure)
-    worst = max(one.after for (_, _, gain), one in found.items() if not gain)
+    worst = max(max(one.after, *one.confirmed) for (*_, gain), one in found.items() if not gain)
     return int(worst > 0.05 * given.searches)
 
 

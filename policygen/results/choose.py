@@ -14,7 +14,7 @@ from policygen.model.results import (
 )
 from policygen.results.confidence import deviation, luck
 from policygen.results.labels import distance
-from policygen.results.luck import kept_share
+from policygen.results.luck import FINALISTS, MOST, kept_share, runs_to_find
 from policygen.results.score import Scores
 
 
@@ -123,13 +123,26 @@ def held_back(workload: ScoredWorkload, rules: Rules) -> ScoredWorkload:
             "unconfirmed": False,
             "reason": (
                 f"unconfirmed: only the search that found {choice.variant} says {raw:.6f}, which is"
-                f" under {rules.holds:g}; measure it again and give that with --confirm, or say"
-                " --accept-unconfirmed"
+                f" under {rules.holds:g}; measure {_again(choice, rules)} and give that with"
+                " --confirm, or say --accept-unconfirmed"
             ),
             "rejected": (best, *choice.rejected),
         }
     )
     return workload.model_copy(update={"choice": held})
+
+
+def _again(choice: Choice, rules: Rules) -> str:
+    """What a confirming run is to hold."""
+    few = "it" if choice.tried == 1 else f"the best {min(FINALISTS, choice.tried)}"
+    runs = runs_needed(choice.tried, choice.noise, rules) if choice.noise else 1
+    times = {None: f" more than {MOST} times", 1: ""}.get(runs, f" {runs} times")
+    return f"{few} again{times}"
+
+
+def runs_needed(tried: int, noise: float, rules: Rules) -> int | None:
+    """As many confirming runs as find a gain of 3 % mostly."""
+    return runs_to_find(max(1, tried), noise, 1 - rules.confidence, rules.least_score - 1)
 
 
 def refusal(variant: ScoredVariant, scores: Scores, rules: Rules) -> str | None:
@@ -163,11 +176,9 @@ def _reason(variant: ScoredVariant, basis: Basis, rules: Rules) -> str | None:
         return basis.disagree[variant.variant]
     if basis.confirmed is None:
         return refusal(variant, basis.scores, rules)
-    if reason := hopeless(variant, rules):
-        return reason
     found = basis.confirmed.get(variant.variant)
     if found is None:
-        return "no finalist, or not measured in the confirming run"
+        return hopeless(variant, rules) or "no finalist, or not measured in the confirming run"
     return found.refusal
 
 

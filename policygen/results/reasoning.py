@@ -7,7 +7,8 @@ import numpy as np
 from policygen.model.labels import BASE
 from policygen.model.results import Reasoning, Rules, RuntimeWorkload, ScoredVariant
 from policygen.results.case import Case
-from policygen.results.choose import hopeless
+from policygen.results.choose import hopeless, runs_needed
+from policygen.results.confidence import deviation
 from policygen.results.confirm import enough
 from policygen.results.score import Scores
 
@@ -21,6 +22,7 @@ def reasoning(
         runtime=tuple(_runtime(scores)),
         confirming=again.files if again else (),
         enough=None if best is None else enough(scores, best, rules),
+        runs=runs_needed(scores.tried, deviation(scores, rules), rules),
     )
 
 

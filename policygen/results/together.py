@@ -12,9 +12,10 @@ from policygen.results.agree import disagreements
 from policygen.results.case import Case
 from policygen.results.choose import refusal, shrunken
 from policygen.results.confidence import SampleReader, deviation, half_width
-from policygen.results.confirm import FINALISTS, confirm, confirming
+from policygen.results.confirm import confirm, confirming
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
+from policygen.results.luck import FINALISTS
 from policygen.results.missing import in_words, missing_of_base
 from policygen.results.score import Scores, score_case
 from policygen.results.top import Warnings, open_cases, scored_variant
@@ -70,19 +71,20 @@ def choose_together(
         if not candidates:
             return Together((), "each variant that was measured for all of them is worse for one")
         again = [confirming(case, finals) for case in own]
-        tried = 0
+        if any(again):
+            candidates = [one for one in candidates if _is_final(one, scores, again)][:FINALISTS]
         for candidate in candidates:
-            if candidate.best < rules.least_score:
+            if candidate.best < rules.least_score and not any(again):
                 continue  # samples would not help
-            if any(again) and (tried := tried + 1) > FINALISTS:
-                break
             found = [
                 scored_variant(one, position, rules, reader)
                 for one, position, reader in zip(scores, candidate.positions, readers, strict=True)
             ]
             judged = [
-                _judged(variant, one, case, rules, declared or {})
-                for variant, one, case in zip(found, scores, again, strict=True)
+                _judged(variant, position, one, case, rules, declared or {}, len(candidates))
+                for variant, position, one, case in zip(
+                    found, candidate.positions, scores, again, strict=True
+                )
             ]
             if any(one.allowed for one in judged) and not any(one.lost for one in judged):
                 reason = f"its lowest score over {len(wanted)} workloads is {candidate.worst:.6f}"
@@ -101,10 +103,12 @@ class _Judged:
 
 def _judged(
     variant: ScoredVariant,
+    position: int,
     scores: Scores,
     again: Case | None,
     rules: Rules,
     declared: DeclaredAxes,
+    among: int,
 ) -> _Judged:
     """What the rules say of a variant for one of the workloads."""
     disagree = bool(disagreements(scores, [variant]))
@@ -113,12 +117,22 @@ def _judged(
         allowed = sure and not disagree and refusal(variant, scores, rules) is None
         told = shrunken(variant.score, scores, rules)
         return _Judged(variant.model_copy(update={"score": told}), allowed, lost=False)
-    found = confirm(scores, [variant], again, rules, declared).get(variant.variant)
+    found = confirm(scores, [position], again, rules, declared, among).get(variant.variant)
     if found is None:
         return _Judged(variant, allowed=False, lost=False)
     told_again = variant.model_copy(update={"score": found.score})
     allowed = found.refusal is None and not disagree
     return _Judged(told_again, allowed, lost=_is_slower(found.score, scores, rules))
+
+
+def _is_final(
+    candidate: _Candidate, scores: Sequence[Scores], again: Sequence[Case | None]
+) -> bool:
+    """Whether it was measured again wherever something was."""
+    return all(
+        case is None or one.case.variants[int(one.index[position])] in case.variants
+        for position, one, case in zip(candidate.positions, scores, again, strict=True)
+    )
 
 
 def _is_slower(score: float, scores: Scores, rules: Rules) -> bool:

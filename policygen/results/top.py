@@ -20,9 +20,9 @@ from policygen.model.results import (
 from policygen.results.agree import disagreements
 from policygen.results.alpha import distinct
 from policygen.results.case import Case, build_cases
-from policygen.results.choose import Basis, choose, refusal
+from policygen.results.choose import Basis, Confirmed, choose, refusal
 from policygen.results.confidence import SampleReader, judge
-from policygen.results.confirm import confirm, confirming
+from policygen.results.confirm import confirm, confirming, finalists
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
 from policygen.results.load import Rows, open_all, read_rows
@@ -113,11 +113,13 @@ def rank(
                     continue
                 scores = score_case(kept, declared or {})
                 judged = SampleReader(kept, decoder, warnings.add) if samples else None
-                variants = _variants(scores, top, rules, judged)
+                again = confirming(case, finals)
+                final = finalists(scores, again, rules) if again else []
+                variants = _variants(scores, top, rules, judged, final)
                 choice = told = None
                 if samples and not _is_partial(kept, axes):
-                    again = confirming(case, finals)
-                    basis = _basis(scores, variants, again, rules, declared or {})
+                    found = confirm(scores, final, again, rules, declared or {}) if again else None
+                    basis = _basis(scores, variants, found, declared or {})
                     choice = choose(variants, basis, rules, current)
                     told = reasoning(scores, variants, again, rules) if explain else None
                 if alpha < 1:
@@ -137,14 +139,13 @@ def _is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
 def _basis(
     scores: Scores,
     variants: Sequence[ScoredVariant],
-    again: Case | None,
-    rules: Rules,
+    confirmed: Mapping[str, Confirmed] | None,
     declared: DeclaredAxes,
 ) -> Basis:
     missing = missing_of_base(scores.case, declared)
     return Basis(
         scores,
-        None if again is None else confirm(scores, variants, again, rules, declared),
+        confirmed,
         in_words(missing) if missing else None,
         disagreements(scores, variants),
         declared_points(scores.case, declared),
@@ -176,11 +177,16 @@ def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) ->
 
 
 def _variants(
-    scores: Scores, top: int | None, rules: Rules, reader: SampleReader | None
+    scores: Scores,
+    top: int | None,
+    rules: Rules,
+    reader: SampleReader | None,
+    final: Sequence[int] = (),
 ) -> list[ScoredVariant]:
     """Those that are shown, and as many more as it takes to find one that the rules allow."""
     count = len(scores.index)
-    wanted = count if top is None else min(count, max(top, rules.candidates + 1))
+    shown = count if top is None else max(top, rules.candidates + 1, *(at + 1 for at in final))
+    wanted = min(count, shown)
     found = [scored_variant(scores, position, rules, reader) for position in range(wanted)]
     for position in range(wanted, count if reader else 0):
         allowed = any(v.variant != BASE and refusal(v, scores, rules) is None for v in found)

@@ -52,10 +52,11 @@ def test_why_tells_the_whole_reasoning(capsys, named):
     for part in (
         "  use ipt_16.tpb_256.ns_600.dcid_0.l2w_400.trp_1.ld_0",
         "rows      12 variants and base on 4 of 4 declared runtime workloads in 1 run (",
-        "          Elements{io}[pow2]=16: weight 0.1721, base 8.00 us, noise of a ratio 3.04%\n",
-        "noise     0.0128 of a score in one run, from as reduce, whose kernels take as long",
-        "luck      of 12 variants as fast as base, the best gets above 1.0321 in 5% of searches\n",
-        "confirmed by no run: --confirm DB names one that the choice did not see\n",
+        "          Elements{io}[pow2]=16: weight 0.1721, base 8.00 us, noise 2.83%\n",
+        "noise     0.0120 of a score in one run, from 26 processes of scan.exclusive.sum",
+        "luck      of 12 variants as fast as base, the best gets above 1.0299 in 5% of searches\n",
+        "confirmed by no run: --confirm DB names one that the choice did not see; a gain of 3%"
+        " takes 1 run of the finalists to be found in 4 of 5 searches\n",
         "changes   a confirming run where it has less than ",
     ):
         assert part in out

@@ -10,7 +10,14 @@ from policygen.model.results import Rules
 from policygen.results.asked import NOT_ASKED, split
 from policygen.results.choose import held_back
 from policygen.results.known_axes import axes_of
-from policygen.results.luck import kept_share, largest, pooled_threshold, threshold
+from policygen.results.luck import (
+    confirmed_threshold,
+    kept_share,
+    largest,
+    power,
+    runs_to_find,
+    threshold,
+)
 from policygen.results.noise import prior_of
 from policygen.results.top import ANY, rank
 from tests.results.build import ALGORITHM, IO, Builder, simple
@@ -45,9 +52,43 @@ def test_the_threshold_is_that_of_dunnett_s_table():
 
 def test_a_confirming_run_lowers_the_threshold_and_more_finalists_raise_it():
     alone = threshold(100, 0.05)
-    one, three = (pooled_threshold(100, k, 0.05, 0.5, 1) for k in (1, 3))
-    assert one < three < alone
-    assert pooled_threshold(100, 3, 0.05, 0.5, 3) < three
+    one, eight = (confirmed_threshold(100, k, 1, 0.05) for k in (1, 8))
+    assert one < eight < alone
+    assert confirmed_threshold(100, 8, 3, 0.05) < eight
+
+
+def search_and_confirm(gain, variants=60, finalists=8, runs=2, searches=4000):
+    """Searches whose best ones are measured again: what both say of each, and which it was."""
+    random = np.random.default_rng(7)
+    noise = random.normal(size=(2, searches, variants)) + random.normal(size=(2, searches, 1))
+    search, later = noise[0] / 2**0.5, noise[1] / 2**0.5 / runs**0.5
+    search[:, 0] += gain
+    best = np.argsort(-search, axis=1)[:, :finalists]
+    later[:, 0] += gain
+    both = (0.5 * search + runs * later) / (0.5 + runs)
+    return np.take_along_axis(both, best, 1), best
+
+
+def test_of_searches_that_find_nothing_one_in_twenty_confirms_something():
+    both, _ = search_and_confirm(0.0)
+    limit = confirmed_threshold(60, 8, 2, 0.05)
+    assert np.mean(both.max(axis=1) > limit) == pytest.approx(0.05, abs=0.01)
+
+
+@pytest.mark.parametrize(("finalists", "variants"), [(8, 60), (8, 8), (1, 60), (1, 1)])
+def test_the_power_of_confirming_runs_is_that_of_simulated_ones(finalists, variants):
+    both, best = search_and_confirm(2.5, variants, finalists)
+    limit = confirmed_threshold(variants, finalists, 2, 0.05)
+    found = (both.max(axis=1) > limit) & (
+        np.take_along_axis(best, both.argmax(axis=1)[:, None], 1)[:, 0] == 0
+    )
+    assert power(variants, finalists, 2, 2.5, limit) == pytest.approx(np.mean(found), abs=0.02)
+
+
+def test_more_noise_and_more_variants_take_more_confirming_runs():
+    asked = [runs_to_find(n, noise, 0.05, 0.015) for n in (1, 500) for noise in (0.005, 0.015)]
+    assert asked == [1, 1, 1, 5]
+    assert runs_to_find(500, 0.05, 0.05, 0.015) is None
 
 
 def test_of_a_gain_as_much_is_kept_as_is_no_luck():
@@ -244,11 +285,49 @@ def test_a_confirming_run_finds_what_the_search_alone_could_not_tell(tmp_path):
 
 
 def test_only_finalists_of_the_search_are_confirmed(tmp_path):
-    search = run(tmp_path / "a", ipt_1=1.03, ipt_2=1.0)
-    again = run(tmp_path / "b", ipt_2=1.5)
+    rest = {f"ipt_{i}": 1.1 for i in range(1, 17)}
+    search = run(tmp_path / "a", ipt_17=1.02, **rest)
+    again = run(tmp_path / "b", ipt_17=1.5, **rest)
+    found = choice(search, confirm_with=[again], rules=Rules(candidates=17))
+    assert (found.decision, found.variant == "ipt_17") == ("use", False)
+    (reason,) = (one.reason for one in found.rejected if one.variant == "ipt_17")
+    assert reason == "no finalist, or not measured in the confirming run"
+
+
+def test_a_finalist_need_not_have_convinced_in_the_search(tmp_path):
+    rest = {f"ipt_{i}": 1.02 - i / 1000 for i in range(2, 9)}
+    search = run(tmp_path / "a", ipt_1=1.01, **rest)
+    again = run(tmp_path / "b", ipt_1=1.06, ipt_2=1.0)
+    found = choice(search, confirm_with=[again], top=1)
+    assert (found.decision, found.variant) == ("use", "ipt_1")
+
+
+def test_the_threshold_of_a_confirming_run_pays_for_the_finalists(tmp_path):
+    rest = {f"ipt_{i}": 1.011 for i in range(2, 9)}
+    search = run(tmp_path / "a", ipt_1=1.012, **rest)
+    alone, among = run(tmp_path / "b", ipt_1=1.0188), run(tmp_path / "c", ipt_1=1.0188, **rest)
+    rules = Rules(noise=0.01)
+    assert choice(search, rules=rules, confirm_with=[alone]).decision == "use"
+    found = choice(search, rules=rules, confirm_with=[among])
+    assert found.decision == "keep base"
+    assert "which is under 1.0178" in found.reason
+
+
+def test_what_loses_too_much_beyond_noise_is_no_finalist(tmp_path):
+    search, again = run(tmp_path / "a"), run(tmp_path / "b", ipt_1=1.2)
+    Builder(search).rows("ipt_1", {**dict.fromkeys(SIZES[:3], 0.5), "28": 1.5}, "I32")
     found = choice(search, confirm_with=[again])
     assert found.decision == "keep base"
-    assert "no finalist, or not measured in the confirming run" in found.reason
+    assert f"worst runtime workload {IO}=28 at 0.66" in found.reason
+
+
+def test_a_loss_in_both_runs_is_a_reason_against(tmp_path):
+    search, again = run(tmp_path / "a"), run(tmp_path / "b")
+    for path in (search, again):
+        Builder(path).rows("ipt_1", {**dict.fromkeys(SIZES[1:], 0.9), "16": 1.06}, "I32")
+    found = choice(search, confirm_with=[again], rules=Rules(noise=0.01))
+    assert found.decision == "keep base"
+    assert "not confirmed: a runtime workload at 0.94" in found.reason
 
 
 def test_a_run_does_not_confirm_itself(tmp_path):
@@ -272,6 +351,7 @@ def test_a_claim_that_may_be_luck_waits(tmp_path):
     held = held_back(small, Rules())
     assert (held.choice.decision, held.choice.variant) == ("keep base", None)
     assert held.choice.reason.startswith("unconfirmed: only the search that found ipt_1 says 1.0")
+    assert "; measure it again and give that with --confirm" in held.choice.reason
     assert held.choice.rejected[0].reason == "unconfirmed"
     assert held_back(small, Rules(accept_unconfirmed=True)) == small
     assert held_back(large, Rules()) == large
