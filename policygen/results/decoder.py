@@ -49,6 +49,8 @@ class Decoder:
     def decode(self, blobs: Sequence[object]) -> list[Samples | BadSamplesError]:
         """The samples of some rows, sorted; a blob that kills the decoder is a bad one."""
         found: list[Samples | BadSamplesError] = []
+        if blobs:
+            self._check()
         while len(found) < len(blobs):
             if not isinstance(blobs[len(found)], bytes):
                 found.append(BadSamplesError("they are no blob"))
@@ -58,7 +60,6 @@ class Decoder:
             found += [_read(answer) for answer in answers]
             if len(answers) < len(batch):
                 self.close()
-                self._check()
                 found.append(BadSamplesError("fpzip crashes on them"))
         return found
 
@@ -68,7 +69,7 @@ class Decoder:
             return
         self._checked = True
         answers = self._ask([WHOLE])
-        if not answers or answers[0][:1] != b"+":
+        if answers != [b"+" + np.array([1.0, 2.0]).tobytes()]:
             self.close()
             raise MissingToolError("an fpzip that works", "pip install --force-reinstall fpzip")
 

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from policygen.cli.main import main
 from policygen.errors import MissingToolError
 from policygen.model.results import Rules
 from policygen.results import decoder
@@ -163,6 +164,26 @@ def test_a_decoder_that_answers_nothing_is_ended_and_no_fault_of_the_database(mo
     assert str(caught.value) == (
         "an fpzip that works is missing\n  pip install --force-reinstall fpzip"
     )
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "def decompress(blob): raise RuntimeError('no')",
+        "import numpy\ndef decompress(blob): return numpy.full((1, 1, 1, 2), 3.0)",
+        "import no_such_module",
+    ],
+)
+def test_a_broken_fpzip_is_a_missing_tool_and_no_reason_to_keep_base(
+    tmp_path, capsys, monkeypatch, broken
+):
+    path = simple(tmp_path / "db", base={"16": 2.0}, ipt_1={"16": 1.0})
+    worker = f"import sys, types\nmade = types.ModuleType('fpzip')\nexec({broken!r}, vars(made))\n"
+    worker += "sys.modules['fpzip'] = made\nfrom policygen.results.decode_worker import *\n"
+    worker += "serve(sys.stdin.buffer, sys.stdout.buffer)"
+    monkeypatch.setattr(decoder, "WORKER", (sys.executable, "-c", worker))
+    assert main(["db", "choose", str(path)]) == 3
+    assert "policygen: error: an fpzip that works is missing\n" in capsys.readouterr().err
 
 
 def test_samples_that_were_not_kept_are_no_fault(tmp_path):

@@ -167,6 +167,7 @@ def test_numbers_of_400_000_digits_are_sorted_and_told(capsys, tmp_path):
         ["db", "info", "PIPE"],
         ["db", "top", "PIPE"],
         ["db", "top", "DB", "--base", "PIPE"],
+        ["db", "choose", "DB", "--confirm", "PIPE"],
         ["db", "merge", "PIPE", "-o", "OUT"],
         ["db", "export", "PIPE", "-o", "OUT.csv"],
         ["plan", "--db", "PIPE", "--arch", "sm90"],

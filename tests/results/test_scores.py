@@ -72,14 +72,15 @@ def test_only_variants_measured_everywhere_count(tmp_path):
         ipt_5={"16": 1.0, "20": "fast"},
         ipt_6={"16": 1, "20": 4},
         ipt_7={"16": 1.0, "20": 4.0, "24": 1.0},
+        ipt_8={"16": 1.0, "20": 5e-324},
     )
     document = rank([path])
     (workload,) = document.workloads
     assert {v.variant for v in workload.variants} == {"base", "ipt_6", "ipt_7"}
-    assert (workload.incomplete, workload.runtime_workloads) == (5, 2)
+    assert (workload.incomplete, workload.runtime_workloads) == (6, 2)
     assert [str(w) for w in document.warnings if "center" in w.message] == [
         f"{path}: {ALGORITHM}.base: rows whose center is no time that a kernel takes are left out"
-        " (4, row 5)"
+        " (5, row 5)"
     ]
 
 
