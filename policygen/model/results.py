@@ -143,6 +143,8 @@ class ScoredWorkload(Measured):
     variants: tuple[ScoredVariant, ...]
     choice: Choice | None = None
     reasoning: Reasoning | None = None
+    base_differs: bool = False
+    """Whether the compiler says that base had other values there than in the tree of a plan."""
 
 
 class Rules(Record):

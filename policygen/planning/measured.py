@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from policygen.bindings.archs import gpu_arch
 from policygen.bindings.load import bound
-from policygen.bindings.recorded import Recorded, benchmark_of, recorded, today
+from policygen.bindings.recorded import Recorded, benchmark_of, recorded, today, version_of
 from policygen.bindings.variant import variant_parameters
 from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
@@ -111,10 +112,27 @@ def measurements(
             continue
         better = found.setdefault(measurement.point, measurement)
         if better is not measurement:
-            reason = f"measured again {_how(better.scored, one)}: that counts"
+            same = one.base_differs and not better.scored.base_differs
+            base = ", whose base has the tree's values" if same else ""
+            reason = f"measured again {_how(better.scored, one)}{base}: that counts"
             refused.append((one, measurement.rejected(reason)))
     order = {id(one): position for position, one in enumerate(scored)}
     return sorted(found.values(), key=lambda m: order[id(m.scored)]), refused
+
+
+def of_versions(
+    scored: Sequence[ScoredWorkload], version: str
+) -> Mapping[Point, Sequence[ScoredWorkload]]:
+    """The workloads that several versions of CCCL were measured for, as the tree calls them."""
+    found: dict[Point, list[ScoredWorkload]] = {}
+    for one in scored:
+        with suppress(InputError):  # it is rejected for that
+            found.setdefault(_measurement(one, version, ()).point, []).append(one)
+    return {
+        point: each
+        for point, each in found.items()
+        if len({version_of(one.cccl) for one in each}) > 1
+    }
 
 
 def related(
@@ -220,9 +238,10 @@ def _useless(scored: ScoredWorkload, arch: str, *, force: bool) -> str | None:
 
 
 def _worth(scored: ScoredWorkload, version: str, arch: str) -> tuple[object, ...]:
-    """A GPU that fits counts more than one that is forced; then what was measured nearest."""
-    fits = gpu_arch(scored.gpu) == arch
-    return fits, -_apart(scored.cccl, version), _age(scored.cccl), _age(scored.ctk), scored.gpu
+    """A GPU that fits counts more than one that is forced; then the same base; then the nearest."""
+    fits, near = gpu_arch(scored.gpu) == arch, -_apart(scored.cccl, version)
+    ages = _age(scored.cccl), _age(scored.ctk)
+    return fits, not scored.base_differs, near, *ages, scored.gpu
 
 
 def _apart(cccl: str, version: str) -> int:
