@@ -4,10 +4,11 @@
         [--noise repeats]
 
 The noise is that of processes that ran the same code on an H200 (fixtures/measured/processes.csv),
-or of two searches there (repeats.csv). Processes of even numbers and the searches are what
-`schemas/noise.toml` was fitted with: those of odd numbers are simulated. Each run of a variant gets
-three of the measured rows, each with a normal factor, so that runtime workloads stay as correlated
-as they were. The rules are those of the program; only samples are left out.
+or of two searches there (repeats.csv). `schemas/noise.toml` was fitted with the searches
+and the first series of processes; simulated is the second one, which was measured afterwards. Each
+run of a variant gets three of the measured rows, each with a normal factor, so that runtime
+workloads stay as correlated as they were. The rules are those of the program; only samples are left
+out.
 """
 
 import argparse
@@ -33,6 +34,7 @@ from policygen.results.score import Scores, score_case
 
 MEASURED = Path(__file__).parents[1] / "fixtures/measured"
 NAMES = ("cub.bench.reduce.sum", "cub.bench.select.if", "cub.bench.radix_sort.keys")
+SERIES = "second"
 COUNTS = (1, 12, 100, 500)
 GAIN = 0.03
 AT_ONCE = 3
@@ -64,7 +66,7 @@ def _processes(name: str) -> Benchmark:
     sizes: list[str] = []
     for row in _rows("processes.csv", name):
         sizes = [column for column in row if column.isdecimal()]
-        if int(row["process"]) % 2:
+        if row["series"] == SERIES:
             seconds = [float(row[size]) for size in sizes]
             by_workload.setdefault(row["workload"], []).append(seconds)
     found = [np.array(rows) for rows in by_workload.values()]

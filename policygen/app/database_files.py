@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from policygen.app.filters import nothing_matches
 from policygen.app.inputs import ResultFiles, open_inputs
-from policygen.app.ranking import nothing_matches
 from policygen.errors import InputError
 from policygen.model.labels import BASE
 from policygen.model.results import DataWarning, MergeReport, RunKey

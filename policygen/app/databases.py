@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from policygen.app.filters import parse_regex
+from policygen.app.filters import nothing_matches, parse_regex
 from policygen.app.inputs import ResultFiles, open_inputs
-from policygen.app.ranking import nothing_matches
 from policygen.errors import InputError
 from policygen.model.results import DbCoverage, DbInfo, DbTop, Rules
 from policygen.results.coverage import cover

@@ -1,19 +1,19 @@
 """The best variants of databases, for all that writes them somewhere."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from policygen.app.filters import nothing_matches
 from policygen.app.inputs import Inputs, ResultFiles, open_inputs
-from policygen.app.notes import Note
+from policygen.app.notes import Note, tell_warnings
 from policygen.errors import InputError
-from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
+from policygen.model.results import DbTop, Rules, ScoredWorkload
 from policygen.planning.measured import related
 from policygen.results.asked import split
 from policygen.results.choose import held_back
 from policygen.results.together import Together, choose_together
 from policygen.results.top import rank
-from policygen.untrusted import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,3 @@ def ranked(given: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
             raise nothing_matches()
         written = tuple(held_back(one, rules) for one in asked)
         yield Ranked(files, top.model_copy(update={"workloads": written}), rules, left_out)
-
-
-def tell_warnings(warnings: Sequence[DataWarning], note: Callable[[str], None]) -> None:
-    """Notes what was not usable."""
-    for warning in warnings:
-        note(visible(str(warning)))
-
-
-def nothing_matches() -> InputError:
-    """A filter that leaves no workload."""
-    return InputError("nothing matches", "See what there is: policygen db info DB...")

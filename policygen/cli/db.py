@@ -9,7 +9,7 @@ import click
 
 from policygen.app.databases import Told, cover_spaces, describe_databases, rank_variants
 from policygen.app.inputs import ResultFiles, ask_why
-from policygen.app.ranking import tell_warnings
+from policygen.app.notes import tell_warnings
 from policygen.app.rules import choose_rules
 from policygen.cli.options import Command, config_option, decorated, filter_options, output_options
 from policygen.cli.output import Output

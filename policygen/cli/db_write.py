@@ -6,7 +6,7 @@ import click
 
 from policygen.app.database_files import MeasuredOn, export_rows, merge_databases, plot_workload
 from policygen.app.inputs import ResultFiles
-from policygen.app.ranking import tell_warnings
+from policygen.app.notes import tell_warnings
 from policygen.cli.options import output_options
 from policygen.cli.output import Output
 from policygen.cli.progress import warn

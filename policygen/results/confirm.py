@@ -7,7 +7,7 @@ import numpy as np
 
 from policygen.errors import InputError
 from policygen.model.labels import BASE
-from policygen.model.results import Rules, ScoredVariant
+from policygen.model.results import Rules
 from policygen.results.agree import scores_by_run
 from policygen.results.case import Case
 from policygen.results.choose import Confirmed
@@ -76,11 +76,11 @@ def confirm(
     return found
 
 
-def enough(scores: Scores, variant: ScoredVariant, rules: Rules) -> float:
-    """What one confirming run of this variant alone has to say."""
+def enough(scores: Scores, score: float, rules: Rules) -> float:
+    """What one confirming run has to say of a variant alone that has such a score."""
     luck = confirmed_threshold(max(1, scores.tried), 1, 1, 1 - rules.confidence)
     both = max(1 + luck * deviation(scores, rules), rules.least_score)
-    return max(1.0, both * (SEARCH + 1) - SEARCH * variant.score)
+    return max(1.0, both * (SEARCH + 1) - SEARCH * score)
 
 
 def _lost(scores: Scores, variant: int, rules: Rules) -> bool:

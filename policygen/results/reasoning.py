@@ -1,27 +1,22 @@
 """What a choice was made from, in numbers."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from policygen.model.labels import BASE
-from policygen.model.results import Reasoning, Rules, RuntimeWorkload, ScoredVariant
+from policygen.model.results import Reasoning, Rules, RuntimeWorkload
 from policygen.results.case import Case
-from policygen.results.choose import hopeless, runs_needed
+from policygen.results.choose import runs_needed
 from policygen.results.confidence import deviation
-from policygen.results.confirm import enough
+from policygen.results.confirm import enough, finalists
 from policygen.results.score import Scores
 
 
-def reasoning(
-    scores: Scores, variants: Sequence[ScoredVariant], again: Case | None, rules: Rules
-) -> Reasoning:
+def reasoning(scores: Scores, again: Case | None, rules: Rules) -> Reasoning:
     """Weights and noise by runtime workload, and what would decide for the best variant."""
-    best = next((v for v in variants if v.variant != BASE and not hopeless(v, rules)), None)
+    best = next(iter(finalists(scores, scores.case, rules)), None)
     return Reasoning(
         runtime=tuple(_runtime(scores)),
         confirming=again.files if again else (),
-        enough=None if best is None else enough(scores, best, rules),
+        enough=None if best is None else enough(scores, float(scores.score[best]), rules),
         runs=runs_needed(scores.tried, deviation(scores, rules), rules),
     )
 

@@ -121,7 +121,7 @@ def rank(
                     found = confirm(scores, final, again, rules, declared or {}) if again else None
                     basis = _basis(scores, variants, found, declared or {})
                     choice = choose(variants, basis, rules, current)
-                    told = reasoning(scores, variants, again, rules) if explain else None
+                    told = reasoning(scores, again, rules) if explain else None
                 if alpha < 1:
                     # Base never differs from itself.
                     variants = [variant for variant in variants if variant.variant != BASE]

@@ -53,7 +53,7 @@ def test_why_tells_the_whole_reasoning(capsys, named):
         "  use ipt_16.tpb_256.ns_600.dcid_0.l2w_400.trp_1.ld_0",
         "rows      12 variants and base on 4 of 4 declared runtime workloads in 1 run (",
         "          Elements{io}[pow2]=16: weight 0.1721, base 8.00 us, noise 2.83%\n",
-        "noise     0.0120 of a score in one run, from 26 processes of scan.exclusive.sum",
+        "noise     0.0120 of a score in one run, from 51 processes of scan.exclusive.sum",
         "luck      of 12 variants as fast as base, the best gets above 1.0299 in 5% of searches\n",
         "confirmed by no run: --confirm DB names one that the choice did not see; a gain of 3%"
         " takes 1 run of the finalists to be found in 4 of 5 searches\n",
@@ -71,7 +71,9 @@ def test_why_tells_what_would_change_the_answer(capsys, tmp_path):
     assert f"confirmed no, by {again}\n" in out
     assert "changes   further confirming runs" in out
     _, out, _ = run(capsys, *why, small)
-    assert "changes   a variant with at least 1.015 and no runtime workload under 0.95" in out
+    assert "changes   a confirming run where the best has at least 1.0" in out
+    _, out, _ = run(capsys, *why, made(tmp_path / "e", 0.8))
+    assert "changes   a variant with no runtime workload under 0.95, or other rules\n" in out
     lucky = made(tmp_path / "d", 1.016)
     _, out, _ = run(capsys, *why, lucky, "--confidence", "0.9999")
     assert "changes   a confirming run where the best has at least 1.0" in out

@@ -1,5 +1,6 @@
 """Noise, luck, missing rows, repeats and confirming runs: what a choice must not be made of."""
 
+import csv
 from zlib import crc32
 
 import numpy as np
@@ -19,8 +20,10 @@ from policygen.results.luck import (
     threshold,
 )
 from policygen.results.noise import prior_of
-from policygen.results.top import ANY, rank
+from policygen.results.score import score_case
+from policygen.results.top import ANY, Warnings, open_cases, rank
 from tests.results.build import ALGORITHM, IO, Builder, simple
+from tests.results.measured import MEASURED
 
 SIZES = ("16", "20", "24", "28")
 BASE = dict.fromkeys(SIZES, 1.0)
@@ -355,3 +358,34 @@ def test_a_claim_that_may_be_luck_waits(tmp_path):
     assert held.choice.rejected[0].reason == "unconfirmed"
     assert held_back(small, Rules(accept_unconfirmed=True)) == small
     assert held_back(large, Rules()) == large
+
+
+# Measured repeats
+
+
+def test_what_a_measured_run_chooses_the_other_one_does_not_contradict():
+    """The best of both types was faster than base in one search, and slower in the other."""
+    with (MEASURED / "repeats.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["benchmark"].startswith("cub.bench.red")]
+    differs = {(row["workload"], row["variant"], row["runtime"]): row for row in rows}
+
+    def elsewhere(scores, variant):
+        """A score in the other search: this one's ratios, changed by what both differ by."""
+        case = scores.case
+        (part,), (ratios,), (weights,) = case.parts, scores.ratios, scores.weights
+        names = [
+            (f"T={case.workload['T{ct}']}", v, p) for (p,) in part.points for v in (variant, "base")
+        ]
+        logs = [float(differs[name]["difference"]) for name in names]
+        changed = np.exp(np.subtract(logs[::2], logs[1::2]))
+        return float(weights @ (ratios[case.variants.index(variant)] * changed))
+
+    path = MEASURED / "A_reduce_sum/cccl_meta_bench.db"
+    with open_cases([path], Warnings()) as cases:
+        scores = {case.workload["T{ct}"]: score_case(case, {}) for case in cases}
+        for least in (1.001, 1.01, 1.015):
+            for found in rank([path], rules=Rules(least_score=least)).workloads:
+                best, one = found.variants[0], scores[found.workload["T{ct}"]]
+                assert best.score > 1.01
+                assert elsewhere(one, best.variant) < 1
+                assert found.choice.decision == "keep base"
