@@ -4,11 +4,10 @@
         [--noise repeats]
 
 The noise is that of processes that ran the same code on an H200 (fixtures/measured/processes.csv),
-or of two searches there (repeats.csv). `schemas/noise.toml` was fitted with the searches
-and the first series of processes; simulated is the second one, which was measured afterwards. Each
-run of a variant gets three of the measured rows, each with a normal factor, so that runtime
-workloads stay as correlated as they were. The rules are those of the program; only samples are left
-out.
+or of two searches there (repeats.csv). `schemas/noise.toml` was fitted with the searches and with
+the first series of processes; simulated is the second one, which was measured afterwards. Each run
+of a variant gets three of the measured rows, each with a normal factor, so that runtime workloads
+stay as correlated as they were. The rules are those of the program; only samples are left out.
 """
 
 import argparse
