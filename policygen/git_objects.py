@@ -32,7 +32,7 @@ _HEAD = re.compile(rb"(?P<mode>[0-7]{5,6}) (?P<name>[^/\0]+)\0")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """What a commit has at a path."""
 
     mode: int
@@ -64,9 +64,9 @@ class Objects:
                 end.close()
         self._git.kill()
 
-    def files(self, commit: str, paths: Sequence[str]) -> dict[str, Entry]:
+    def files(self, commit: str, paths: Sequence[str]) -> dict[str, TreeEntry]:
         """The files and links of a commit that are these or lie below; submodules are none."""
-        found: dict[str, Entry] = {}
+        found: dict[str, TreeEntry] = {}
         trees: list[tuple[str, str]] = []
         for path in paths:
             entry = self.entry(commit, path)
@@ -88,14 +88,14 @@ class Objects:
             trees = inner
         return found
 
-    def entry(self, commit: str, path: str) -> Entry | None:
+    def entry(self, commit: str, path: str) -> TreeEntry | None:
         """What a commit has at a path from the top; `.` is the top itself."""
         head = self._read({commit}, "commit")[commit]
         # tree 93a2b1… and a line for each parent, author, committer
         tree = head.split(b"\n", 1)[0].removeprefix(b"tree ").decode(errors="replace")
         if not _ID.fullmatch(tree):
             raise self._damaged("commit", commit)
-        entry = Entry(_TREE, tree)
+        entry = TreeEntry(_TREE, tree)
         for part in PurePosixPath(path).parts:
             if entry.mode != _TREE:
                 return None
@@ -105,7 +105,7 @@ class Objects:
             entry = inner
         return entry
 
-    def contents(self, entries: Collection[Entry]) -> Mapping[str, bytes]:
+    def contents(self, entries: Collection[TreeEntry]) -> Mapping[str, bytes]:
         """What files hold, by the ids of their content."""
         return self._read_all({entry.id for entry in entries}, "blob")
 
@@ -143,7 +143,7 @@ class Objects:
             raise self._damaged(kind, name)
         return data
 
-    def _entries(self, data: bytes, tree: str) -> dict[str, Entry]:
+    def _entries(self, data: bytes, tree: str) -> dict[str, TreeEntry]:
         size, at, found = len(tree) // 2, 0, {}
         while at < len(data):
             head = _HEAD.match(data, at)
@@ -153,7 +153,7 @@ class Objects:
             name = os.fsdecode(head["name"])
             if name in found or name.lower() in (".", "..", ".git"):
                 raise InputError(f"{self._top}: tree {tree} of git has a bad name: {name!r}")
-            found[name] = Entry(int(head["mode"], 8), data[head.end() : at].hex())
+            found[name] = TreeEntry(int(head["mode"], 8), data[head.end() : at].hex())
         return found
 
     def _damaged(self, kind: str, name: str) -> InputError:
@@ -181,7 +181,7 @@ def object_id(data: bytes, like: str, kind: str = "blob") -> str:
     return digest.hexdigest()
 
 
-def is_at(path: Path, entry: Entry) -> bool:
+def is_at(path: Path, entry: TreeEntry) -> bool:
     """Whether a file or link is the one of a commit."""
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode) != entry.is_link or not (stat.S_ISLNK(mode) or stat.S_ISREG(mode)):

@@ -115,7 +115,7 @@ class Child:
             self._own.cleanup()
 
 
-class Options(TypedDict, total=False):
+class RunOptions(TypedDict, total=False):
     """Of a program that is run to its end."""
 
     folder: Path | None
@@ -130,7 +130,7 @@ def run(
     limit: float | None = None,
     install: str,
     remedy: str | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> str:
     """Standard output of a program; its failure shows the command, the status and its words."""
     out = output(
@@ -146,7 +146,7 @@ def output(
     limit: float | None = None,
     install: str,
     remedy: str | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> bytes:
     """The same as bytes; a program that runs for longer than the limit is ended.
 

@@ -1,6 +1,7 @@
 """Packages follow the stages of the work, and imports point one way."""
 
 import ast
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -163,6 +164,16 @@ def test_a_package_imports_only_what_the_design_allows(package):
         and name.split(".")[1] not in MAY_IMPORT[package] | COMMON | {package}
     ]
     assert wrong == []
+
+
+def test_a_name_is_one_class():
+    classes = Counter(
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in classes.items() if count > 1] == []
 
 
 def test_every_package_is_in_the_design():

@@ -8,16 +8,16 @@ from policygen import tree
 from policygen.app.base import Base, find_base, no_base
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.session import Session
-from policygen.bindings.archs import ladder
 from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError, Problems
-from policygen.model.arch import arch_number
 from policygen.model.lint import Finding
 from policygen.model.review import HeaderDiff
 from policygen.model.tuning import Scan
+from policygen.proof.intervals import AskedArchs, asked_archs
 from policygen.proof.lint.place import HeaderSource
 from policygen.proof.lint.run import lint
 from policygen.proof.overlay import overlay
+from policygen.proof.toolchain import find_toolchain
 from policygen.report.console import nearby
 from policygen.source.files import read_bytes
 from policygen.textdiff import unified
@@ -36,14 +36,15 @@ class TreeChange:
     remarks: tuple[str, ...]
 
     @property
-    def steps(self) -> tuple[str, ...]:
-        """The architectures at which values can change; others have what came before."""
+    def archs(self) -> AskedArchs:
+        """Where values can change; other architectures have what came before."""
         headers = (*self.before.headers, *self.after.headers)
         found = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
         found |= {family.arch for header in headers for family in header.families}
-        if "selectors" in {self.before.cub.dialect, self.after.cub.dialect} or not found:
-            found |= {*ladder()}
-        return tuple(sorted(found, key=arch_number))
+        if found and not any(header.selectors for header in headers):
+            return AskedArchs(frozenset(found))
+        contents = (data for sides in self.contents.values() for data in sides)
+        return asked_archs(contents, (*found, *find_toolchain().archs))
 
     def findings(self) -> tuple[Finding, ...]:
         """What lint says of the headers as they are now."""

@@ -10,14 +10,13 @@ from policygen.app.filters import parse_target
 from policygen.app.inputs import ResultFiles
 from policygen.app.ranking import ranked
 from policygen.app.session import Session
-from policygen.bindings.archs import archs, ladder
+from policygen.bindings.archs import next_arch
 from policygen.bindings.load import bound
 from policygen.dialects.selectors.functions import Struct
 from policygen.dialects.user.aggregates import find_aggregates
 from policygen.dialects.user.header import HeaderTarget, render, selector_of
 from policygen.dialects.user.tuned import TunedSelector
 from policygen.errors import EffectError, InputError, Problems
-from policygen.model.arch import arch_number
 from policygen.model.bindings import numbers
 from policygen.model.cub import Cub
 from policygen.model.emit import EmitAction, EmitProof, Emitted
@@ -77,7 +76,7 @@ def emit_selectors(
     if not written:
         raise _nothing(actions)
     file = Path(out).name if out else f"{spelled.replace('::', '_')}.cuh"
-    made = HeaderTarget(cub.version, target, _until(target), std, spelled, file)
+    made = HeaderTarget(cub.version, target, next_arch(target), std, spelled, file)
     selectors = tuple(selector_of(each) for each in written)
     text = render(written, selectors, made, structs)
     proof = None
@@ -147,12 +146,6 @@ def _wanted(
             f"the databases hold nothing of {', '.join(sorted(asked))}", f"They hold: {held}"
         )
     return kept
-
-
-def _until(arch: str) -> str | None:
-    """The architecture that comes next: it gets what CUB selects."""
-    later = [one for one in {*archs(), *ladder()} if arch_number(one) > arch_number(arch)]
-    return min(later, key=arch_number, default=None)
 
 
 def _proven(

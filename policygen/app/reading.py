@@ -6,12 +6,14 @@ from pathlib import Path
 
 from policygen import tree
 from policygen.app.filters import parse_archs
+from policygen.bindings.archs import ladder
 from policygen.bindings.load import bound
 from policygen.dialects.known import DIALECTS
 from policygen.dialects.scan import scan_headers
 from policygen.dialects.selectors.enabled import enable_returns
 from policygen.errors import InputError, SourceError
 from policygen.model.arch import arch_number
+from policygen.model.branches import steps
 from policygen.model.cub import Cub, Dialect
 from policygen.model.marks import Marked
 from policygen.model.tuning import TuningHeader
@@ -67,14 +69,29 @@ def _header_names(names: Sequence[str], known: Mapping[str, Path], version: str)
     return frozenset(wanted)
 
 
-def chosen_archs(texts: Sequence[str], headers: Sequence[TuningHeader]) -> tuple[str, ...]:
-    """The architectures that are asked for; all that the tree has tunings for by default."""
+def chosen_archs(
+    texts: Sequence[str], meant: Sequence[TuningHeader], others: Sequence[TuningHeader]
+) -> tuple[str, ...]:
+    """The architectures that are asked for; by default those that headers have tunings for.
+
+    Where no header that was read has any, those at which defaults change.
+    """
+    archs = parse_archs(texts) or _tuned(meant) or _tuned(others) or _steps(meant)
+    return tuple(sorted(archs, key=arch_number))
+
+
+def _tuned(headers: Sequence[TuningHeader]) -> set[str]:
     known = {family.arch for header in headers for family in header.families}
-    known |= {
+    return known | {
         family.arch
         for header in headers
         for family in header.selectors
         if any(entry.specific and entry.members for entry in family.entries)
     }
-    archs = parse_archs(texts) or known
-    return tuple(sorted(archs, key=arch_number))
+
+
+def _steps(headers: Sequence[TuningHeader]) -> set[str]:
+    chains = (chain for header in headers for chain in header.chains)
+    known = {policy.arch for chain in chains for policy in chain.policies}
+    returned = steps(family for header in headers for family in header.selectors)
+    return known | returned or {ladder()[0]}

@@ -1,5 +1,7 @@
 """What CUB selects for each workload, by the compiler."""
 
+from dataclasses import replace
+
 from policygen.app.filters import Filter
 from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, chosen_archs, read_tree
@@ -10,6 +12,7 @@ from policygen.model.base import Problem
 from policygen.model.cub import Dialect
 from policygen.model.resolve import Comparison, Resolution
 from policygen.proof.difference import compare_resolutions
+from policygen.proof.probe import Asked
 from policygen.proof.resolve import resolve
 from policygen.proof.sites import places, remarks
 from policygen.proof.toolchain import find_toolchain
@@ -26,10 +29,13 @@ def resolve_workloads(session: Session, asked: Filter) -> tuple[Resolution, Erro
 
 def compare_trees(session: Session, other: str, asked: Filter) -> tuple[Comparison, Errors]:
     """Asks which workloads get other values than in another tree."""
-    found = read_tree(session.cub, asked.headers)
-    then = read_tree(other_tree(session, other), asked.headers)
-    before, errors = ask_values(then, asked, progress=session.progress)
-    after, more = ask_values(found, asked, progress=session.progress)
+    sides = [read_tree(cub, asked.headers) for cub in (other_tree(session, other), session.cub)]
+    # What one tree has tunings for is asked of both.
+    archs = {arch for side in sides for arch in _archs(side, asked)}
+    same = replace(asked, archs=tuple(archs))
+    (before, errors), (after, more) = (
+        ask_values(side, same, progress=session.progress) for side in sides
+    )
     return compare_resolutions(before, after), (*errors, *more)
 
 
@@ -37,15 +43,8 @@ def ask_values(
     found: ReadTree, asked: Filter, *, only: Dialect | None = None, progress: Progress | None = None
 ) -> tuple[Resolution, Errors]:
     """What the compiler says of a tree that is read; `only` of what one dialect decides."""
-    named = frozenset(found.paths)
-    known = tuple(
-        place
-        for place in places(found.cub, found.headers, asked.pattern, asked.values, named)
-        if only in {None, place.site.dialect}
-    )
-    meant = {place.site.header for place in known}
-    fitting = [header for header in found.headers if header.name in meant]
-    archs = chosen_archs(asked.archs, fitting) or chosen_archs(asked.archs, found.headers)
+    known = _known(found, asked, only)
+    archs = _archs(found, asked)
     toolchain = find_toolchain()
     told = resolve(
         found.cub,
@@ -61,8 +60,24 @@ def ask_values(
         toolchain=f"nvcc {toolchain.version}",
         archs=archs,
         rows=told.rows,
-        remarks=(*remarks(found.cub, frozenset() if asked.headers else named), *told.remarks),
+        remarks=(
+            *remarks(found.cub, frozenset() if asked.headers else frozenset(found.paths)),
+            *told.remarks,
+        ),
         unresolved=told.unresolved,
         problems=tuple(Problem.of(error) for error in found.errors),
     )
     return document, (*found.errors, *told.errors)
+
+
+def _known(found: ReadTree, asked: Filter, only: Dialect | None = None) -> tuple[Asked, ...]:
+    """The sites and workloads that are meant."""
+    named = frozenset(found.paths)
+    known = places(found.cub, found.headers, asked.pattern, asked.values, named)
+    return tuple(place for place in known if only in {None, place.site.dialect})
+
+
+def _archs(found: ReadTree, asked: Filter) -> tuple[str, ...]:
+    names = {place.site.header for place in _known(found, asked)}
+    meant = [header for header in found.headers if header.name in names]
+    return chosen_archs(asked.archs, meant, found.headers)

@@ -34,6 +34,7 @@ from policygen.model.workload import Point, point_of
 from policygen.planning import legacy
 from policygen.planning.measured import measurements, others
 from policygen.proof.difference import compare_resolutions
+from policygen.proof.intervals import without_repeats
 from policygen.proof.lint.outside import unprovable
 from policygen.proof.review import Known, Touched, reviewed, touched
 from policygen.proof.toolchain import find_toolchain
@@ -55,7 +56,8 @@ def review_change(
     plan = change.base.plan
     if plan is None and (applied := find_apply(session.store, session.root)):
         plan = applied[0]
-    question = Filter(names, archs=change.steps)
+    archs = change.archs
+    question = Filter(names, archs=archs.ordered)
     sides = _resolved(change.before, change.after, question, progress)
     comparison = compare_resolutions(*sides)
     entries = touched(change.before.headers, change.after.headers)
@@ -73,6 +75,8 @@ def review_change(
         )
         different += [row.model_copy(update={"legacy": True}) for row in older.different]
         compared += older.compared
+    different = without_repeats(different, archs)
+    shown = archs.known | {row.arch for row in different}
     labels = _labels(entries, different, plan)
     found = Known(
         _evidence(plan, files, cub.version, labels, remarks),
@@ -84,7 +88,7 @@ def review_change(
         cub=cub,
         base=change.base.label,
         toolchain=comparison.toolchain,
-        archs=comparison.archs,
+        archs=tuple(arch for arch in archs.ordered if arch in shown),
         entries=told,
         others=rest,
         compared=compared,

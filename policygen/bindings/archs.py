@@ -6,7 +6,7 @@ from functools import cache
 from pydantic import Field
 
 from policygen.config import load_toml
-from policygen.model.arch import Arch
+from policygen.model.arch import Arch, arch_number
 from policygen.model.base import Record
 from policygen.resources import folder
 
@@ -17,16 +17,14 @@ class ArchFacts(Record):
     name: Arch
     static: int
     """Bytes of shared memory that a block may declare."""
-    opt_in: int
-    """Bytes of shared memory that a block may have at all."""
+    opt_in: int | None = None
+    """Bytes of shared memory that a block may have at all, where it is known."""
     gpus: tuple[str, ...] = ()
 
 
 class Archs(Record):
     """The file."""
 
-    ladder: tuple[Arch, ...]
-    """Where policies may change, ascending."""
     archs: tuple[ArchFacts, ...] = Field(alias="arch")
 
 
@@ -36,8 +34,14 @@ def _known() -> Archs:
 
 
 def ladder() -> tuple[str, ...]:
-    """The architectures at which CUB's policies may change, from the oldest to the newest."""
-    return _known().ladder
+    """The architectures that are known, from the oldest to the newest."""
+    return tuple(archs())
+
+
+def next_arch(arch: str) -> str | None:
+    """The architecture that comes after one: its policy keeps what it had."""
+    later = (name for name in ladder() if arch_number(name) > arch_number(arch))
+    return next(later, None)
 
 
 @cache

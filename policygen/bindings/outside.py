@@ -30,7 +30,7 @@ class Places(Record):
     """Files that hold them and are used by no tuning."""
 
 
-class Scope(Record):
+class Allowed(Record):
     """What the files of one part of a tree may ask."""
 
     conditions: tuple[Pattern, ...]
@@ -51,9 +51,9 @@ class Outside(Record):
     known: dict[str, tuple[str, ...]]
     files: tuple[str, ...]
     """Words that the macros of a file may mention."""
-    tunings: Scope
-    cub: Scope
-    beneath: Scope
+    tunings: Allowed
+    cub: Allowed
+    beneath: Allowed
     places: Places
 
 

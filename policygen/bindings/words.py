@@ -26,7 +26,7 @@ class Values(Record):
     delay: str
 
 
-class Selectors(Record):
+class SelectorWords(Record):
     """The names around policy selectors."""
 
     name: str
@@ -50,17 +50,17 @@ class Benchmarks(Record):
     prefix: str
 
 
-class Words(Record):
+class Vocabulary(Record):
     """The file."""
 
     members: Members
     values: Values
-    selectors: Selectors
+    selectors: SelectorWords
     tiles: Tiles
     benchmarks: Benchmarks
 
 
 @cache
-def words() -> Words:
+def words() -> Vocabulary:
     """What is known."""
-    return load_toml(folder("schemas") / "words.toml", Words)
+    return load_toml(folder("schemas") / "words.toml", Vocabulary)

@@ -7,7 +7,7 @@ from pathlib import Path
 from policygen.edit.target import real
 from policygen.errors import InputError, MissingToolError, ProcessError
 from policygen.git import Repository, find_repository
-from policygen.git_objects import Entry, Objects, object_id
+from policygen.git_objects import Objects, TreeEntry, object_id
 
 
 def uncommitted(paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -37,7 +37,7 @@ def _lost(repository: Repository, paths: Sequence[Path]) -> list[Path]:
     return [path for path in changed if names[path] not in ignored]
 
 
-def _committed(repository: Repository, names: Sequence[str]) -> dict[str, Entry]:
+def _committed(repository: Repository, names: Sequence[str]) -> dict[str, TreeEntry]:
     try:
         commit = repository.commit("HEAD")
     except ProcessError:  # there is no commit yet
@@ -46,7 +46,7 @@ def _committed(repository: Repository, names: Sequence[str]) -> dict[str, Entry]
         return objects.files(commit, names)
 
 
-def _is_known(path: Path, entry: Entry | None) -> bool:
+def _is_known(path: Path, entry: TreeEntry | None) -> bool:
     """Whether a file is that of a commit, but for line endings."""
     if entry is None or not path.is_file():
         return entry is None and not path.exists()

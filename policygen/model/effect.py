@@ -50,7 +50,17 @@ class Effect(Document):
     toolchain: str
     headers: tuple[str, ...]
     archs: tuple[Arch, ...]
+    between: tuple[Arch, ...] = ()
+    """Those of which no GPU is known: each stands for all up to the next that is known."""
     compared: int
     """Workloads times architectures."""
     changed: tuple[Changed, ...]
     wrong: tuple[Wrong, ...] = ()
+
+    @property
+    def covered(self) -> str:
+        """The architectures in words: one by one, where nothing lies between them."""
+        if not self.between:
+            return ", ".join(self.archs)
+        first, *_, last = (arch for arch in self.archs if arch not in self.between)
+        return f"{first} to {last}, and all between and after them"

@@ -86,6 +86,8 @@ class Reached(Named):
     arch: Arch
     kept: bool
     """Whether an entry of its own keeps what it had."""
+    between: bool = False
+    """Whether no GPU is known of the arch: it stands for those up to the next that is known."""
     legacy: bool = False
     """Whether it is a struct family that is reached."""
 

@@ -75,6 +75,8 @@ class Delta(Generic[Row]):
     compared: int
     """Workloads times architectures."""
     changes: tuple[DeltaRow[Row], ...]
+    between: frozenset[str] = frozenset()
+    """Those of the architectures that stand for an interval in which no GPU is known."""
 
 
 def delta(
@@ -82,6 +84,7 @@ def delta(
     after: Mapping[Spot, Row],
     unlike: Callable[[Row, Row], bool],
     absent: Row,
+    between: frozenset[str] = frozenset(),
 ) -> Delta[Row]:
     """Compares two selections, in the order of the later; `absent` stands for what one lacks."""
     changes = []
@@ -92,4 +95,4 @@ def delta(
             (benchmark, workload), arch = spot
             changes.append(DeltaRow(benchmark, workload, arch, was, now))
     archs = sorted({arch for _, arch in spots}, key=arch_number)
-    return Delta(tuple(archs), len(spots), tuple(changes))
+    return Delta(tuple(archs), len(spots), tuple(changes), between & {*archs})

@@ -41,6 +41,7 @@ def judge(plan: Plan, compared: Delta[Values], why_not: WhyNot) -> Effect:
         toolchain=plan.toolchain,
         headers=tuple(file.path for file in plan.files),
         archs=compared.archs,
+        between=tuple(one for one in compared.archs if one in compared.between),
         compared=compared.compared,
         changed=tuple(changed),
         wrong=tuple(wrong),

@@ -108,6 +108,7 @@ def both(own: Effect, families: Effect) -> Effect:
     return own.model_copy(
         update={
             "archs": tuple(sorted({*own.archs, *families.archs}, key=arch_number)),
+            "between": tuple(sorted({*own.between, *families.between}, key=arch_number)),
             "compared": own.compared + families.compared,
             "changed": (*own.changed, *(c.model_copy(update=mark) for c in families.changed)),
             "wrong": (*own.wrong, *(w.model_copy(update=mark) for w in families.wrong)),

@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from policygen.bindings.archs import archs
 from policygen.dialects.protocol import Dialect, Spot, TypeName
 from policygen.errors import InputError
-from policygen.model.arch import arch_number
 from policygen.model.plan import Action
 from policygen.model.results import Choice
 from policygen.model.tuning import Value
@@ -102,9 +100,3 @@ def bounded(
             found[number] = replace(case, spot=spot)
             moved.add(one.point)
     return found, moved
-
-
-def next_arch(arch: str) -> str | None:
-    """The architecture that comes after one: its policy must keep what it had."""
-    later = [name for name in archs() if arch_number(name) > arch_number(arch)]
-    return min(later, key=arch_number, default=None)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from policygen.bindings.archs import next_arch
 from policygen.dialects.known import dialect_of
 from policygen.dialects.protocol import (
     Dialect,
@@ -33,7 +34,7 @@ from policygen.planning.judge import differs
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone
 from policygen.planning.oracle import Oracle
-from policygen.planning.places import PlacedResult, bounded, by_entry, find_places, next_arch
+from policygen.planning.places import PlacedResult, bounded, by_entry, find_places
 from policygen.source.splice import splice
 
 INHERIT = "Let later architectures inherit: --reach later"
@@ -253,15 +254,16 @@ class Planner:
         arch = self.options.arch
         written = {action.point for action in outcome.actions if action.written}
         shared = [c for c in compared.changes if c.arch == arch and c.point not in written]
-        later = _later(compared, arch)
+        later, between = _later(compared, arch), _between(compared, arch)
         pins: list[EntryWrite] = []
         if later and self.options.reach == "only":
             pins = self.dialect.keep(later, self.oracle.tell)
         if pins:
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
             draft = self._pinned(outcome, later)
-        reached = [_reached(c, kept=False) for c in shared]
-        return outcome, draft, reached + [_reached(c, kept=bool(pins)) for c in later]
+        reached = [_reached(c) for c in shared]
+        reached += [_reached(c, kept=bool(pins)) for c in later]
+        return outcome, draft, reached + [_reached(c, between=True) for c in between]
 
     def _pinned(self, outcome: Decided, later: Sequence[DeltaRow[Values]]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""
@@ -312,6 +314,16 @@ def _points(writes: Sequence[EntryWrite]) -> set[Point]:
 
 
 def _later(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
+    """What changes on later architectures of which there are GPUs."""
+    return [c for c in _behind(compared, arch) if c.arch not in compared.between]
+
+
+def _between(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
+    """What changes on later ones of which none is known: no policy can keep what they had."""
+    return [c for c in _behind(compared, arch) if c.arch in compared.between]
+
+
+def _behind(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
     return [c for c in compared.changes if arch_number(c.arch) > arch_number(arch)]
 
 
@@ -337,9 +349,13 @@ def _in_spite(change: DeltaRow[Values]) -> str:
     )
 
 
-def _reached(change: DeltaRow[Values], *, kept: bool) -> Reached:
+def _reached(change: DeltaRow[Values], *, kept: bool = False, between: bool = False) -> Reached:
     return Reached(
-        benchmark=change.benchmark, workload=dict(change.workload), arch=change.arch, kept=kept
+        benchmark=change.benchmark,
+        workload=dict(change.workload),
+        arch=change.arch,
+        kept=kept,
+        between=between,
     )
 
 

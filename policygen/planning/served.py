@@ -4,28 +4,17 @@ from collections.abc import Mapping
 
 from policygen.bindings.archs import archs
 from policygen.model.arch import arch_number
-from policygen.model.branches import own
 from policygen.model.plan import Plan
 from policygen.model.tuning import TuningHeader
 
 
 def served(plan: Plan, headers: Mapping[str, TuningHeader]) -> list[str]:
-    """Later architectures that have no policy of their own: they get what is written, too."""
+    """Later architectures that have no policy in a chain: they get what is written, too."""
     target = arch_number(plan.options.arch)
     written = {(a.target.header, a.target.namespace) for a in plan.actions if a.target and a.after}
     found: dict[tuple[str, str], list[str]] = {}
     for file in plan.files if not plan.policies else ():
         header = headers[file.path]
-        if plan.cub.dialect == "selectors":
-            later = [
-                a
-                for a in archs()
-                if arch_number(a) > target and not own(arch_number(a), header.selectors, target)
-            ]
-            if later:
-                what = f"what is returned for {plan.options.arch}"
-                found.setdefault((what, ", ".join(later)), []).append(file.path)
-            continue
         for chain in header.chains:
             numbers = [arch_number(policy.arch) for policy in chain.policies]
             if target not in numbers or (file.path, chain.namespace) not in written:

@@ -16,7 +16,7 @@ from policygen.errors import PolicygenError, ProcessError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.paths import cache_failure, cache_folder
 from policygen.process import ENDLESS, run, threads
-from policygen.proof.deps import Made, remembered
+from policygen.proof.deps import Listings, Made, remembered
 from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
 from policygen.proof.toolchain import REMEDY, Toolchain
 
@@ -65,6 +65,7 @@ def compile_all(
     taken for it.
     """
     results: list[str | PolicygenError] = []
+    there = Listings()
     taken = Lock()
     locks: dict[tuple[str, str, tuple[str, ...]], Lock] = {}
 
@@ -72,7 +73,7 @@ def compile_all(
         with taken:
             lock = locks.setdefault((unit.identity, unit.arch, unit.includes), Lock())
         with lock:  # the second of two equal units finds what the first one made
-            return attempt(lambda: _compile(unit, toolchain, told, writer))
+            return attempt(lambda: _compile(unit, there, toolchain, told, writer))
 
     with threads() as pool:
         for index, (unit, result) in enumerate(zip(units, pool.map(one, units), strict=True)):
@@ -83,10 +84,14 @@ def compile_all(
 
 
 def _compile(
-    unit: TranslationUnit, toolchain: Toolchain, told: Callable[[str], str], writer: str
+    unit: TranslationUnit,
+    there: Listings,
+    toolchain: Toolchain,
+    told: Callable[[str], str],
+    writer: str,
 ) -> str:
     options = [f"-std=c++{unit.std}", *FLAGS, f"-arch=sm_{arch_number(unit.arch)}"]
-    key = digest(toolchain.identity, writer, *options, unit.identity)
+    key = digest(toolchain.identity, writer, *options, unit.identity, there.of(unit.includes))
     paths = (*unit.includes, *toolchain.roots)
     data = remembered("probe", key, paths, lambda: _made(unit, options, toolchain, told, key))
     return data.decode()

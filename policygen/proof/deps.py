@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from policygen.cache import digest, keep, kept
 
 READS = "reads"
@@ -18,6 +20,7 @@ LISTS = 8
 """Of files that one unit read: its headers include others in another tree."""
 LARGEST = 64 << 20
 """Bytes; what a source names by `#line` and no compiler has read may have no end."""
+_LISTS = TypeAdapter(list[list[str]])
 _TICK = 50_000_000
 """Nanoseconds."""
 # # 1 "/folder/cub/config.cuh" 1 3
@@ -61,6 +64,29 @@ class IncludeFolders:
 
 
 @dataclass(frozen=True, slots=True)
+class Listings:
+    """What include folders hold, whatever stands in it; each is looked through once.
+
+    `__has_include` reads nothing, and answers by which files there are.
+    """
+
+    names: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def of(self, folders: Iterable[str]) -> str:
+        """Names what a compile can find in folders."""
+        return digest(*sorted(frozenset().union(*map(self._names, folders))))
+
+    def _names(self, folder: str) -> frozenset[str]:
+        if folder not in self.names:
+            self.names[folder] = frozenset(
+                f"{path.removeprefix(folder)}/{name}"
+                for path, below, names in os.walk(folder)
+                for name in (*below, *names)
+            )
+        return self.names[folder]
+
+
+@dataclass(frozen=True, slots=True)
 class Made:
     """What a compile told, and what the preprocessor left."""
 
@@ -89,17 +115,6 @@ def remembered(
         rest = [one for one in lists if one != names][: LISTS - 1]
         keep(READS, key, json.dumps([names, *rest]).encode(), folder)
     return made.data
-
-
-def listing(folders: Sequence[str]) -> str:
-    """Names what folders hold, whatever stands in it."""
-    found = {
-        f"{path.removeprefix(folder)}/{name}"
-        for folder in folders
-        for path, below, names in os.walk(folder)
-        for name in (*below, *names)
-    }
-    return digest(*sorted(found))
 
 
 def files(preprocessed: bytes, folders: IncludeFolders, own: Path) -> list[str]:
@@ -163,6 +178,7 @@ def _entry(key: str, names: Iterable[str], folders: IncludeFolders) -> str | Non
 
 def _lists(key: str, folder: Path | None) -> list[list[str]]:
     """Reads which files the unit read so far, the newest list first."""
-    data = kept(READS, key, folder)
-    found: list[list[str]] = [] if data is None else json.loads(data)
-    return found
+    try:
+        return _LISTS.validate_json(kept(READS, key, folder) or b"[]", strict=True)
+    except ValidationError:  # what seals an entry is no secret
+        return []

@@ -7,7 +7,6 @@ from operator import ne
 
 from policygen.errors import EffectError
 from policygen.model.arch import arch_number
-from policygen.model.branches import steps
 from policygen.model.cub import Cub, Dialect
 from policygen.model.marks import Marked
 from policygen.model.resolve import Resolution
@@ -18,6 +17,7 @@ from policygen.process import threads
 from policygen.proof.ask import Selection, ask
 from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.compile import Progress
+from policygen.proof.intervals import AskedArchs, asked_archs
 from policygen.proof.overlay import overlay
 from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.resolve import used_families
@@ -100,13 +100,19 @@ class Compiler:
         sides = [{(r.point, r.arch): r.values for r in side.rows} for side in (before, after)]
         if all(spot in side for side in sides for spot in spots):
             old, new = ({spot: side[spot] for spot in spots} for side in sides)
-            self.comparisons[tuple(sorted(changed.items()))] = delta(old, new, ne, {})
+            between = self._archs(changed).between
+            self.comparisons[tuple(sorted(changed.items()))] = delta(old, new, ne, {}, between)
 
     def _questions(self, changed: Mapping[str, bytes]) -> list[Asked]:
         marked = self.mark(changed)
-        asked = [self._question(place, marked) for place in self._all(changed)]
+        asked = [self._question(place, marked, changed) for place in self._all(changed)]
         # A header may declare families whose policies are gone: nothing selects by them.
         return [one for one in asked if one.archs]
+
+    def _archs(self, changed: Mapping[str, bytes]) -> AskedArchs:
+        """Finds where the returns of headers may begin or end, before a change and after it."""
+        contents = (data for name in changed for data in (self.data[name], changed[name]))
+        return asked_archs(contents, self.nvcc.archs)
 
     def _compared(self, changed: Mapping[str, bytes]) -> Delta[Values]:
         asked = self._questions(changed)
@@ -119,7 +125,7 @@ class Compiler:
             {spot: row.values for spot, row in side.checked().by_point.items()}
             for side in (old, new)
         )
-        return delta(before, after, ne, {})
+        return delta(before, after, ne, {}, self._archs(changed).between)
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Explains why a workload does not get what its entry in a changed header says."""
@@ -177,25 +183,25 @@ class Compiler:
         tree = AskedTree(self.cub.version, includes, marked)
         return ask(tree, asked, self.nvcc, progress=self.progress)
 
-    def _question(self, place: Asked, after: Mapping[str, Marked]) -> Asked:
-        """Asks about a site on each arch that has a policy of its own there, or returns.
+    def _question(
+        self, place: Asked, after: Mapping[str, Marked], changed: Mapping[str, bytes]
+    ) -> Asked:
+        """Asks about a site on each arch that has a policy of its own there.
 
-        All others get what the next older one gets: nothing else tells them apart.
+        All others get what the next older one gets: a chain of policies tells no more apart.
+        A policy selector can tell any two architectures apart.
         """
         name = place.site.header
-        headers = self.headers[name], after[name].header
         if place.site.dialect == "selectors":
-            archs = steps(family for header in headers for family in header.selectors)
-        else:
-            archs = {
-                policy.arch
-                for header in headers
-                for chain in header.chains
-                if chain.namespace == place.site.scope
-                for policy in chain.policies
-            }
-        ordered = tuple(sorted(archs, key=arch_number))
-        return replace(place, archs=ordered, families=())
+            return replace(place, archs=self._archs({name: changed[name]}).ordered, families=())
+        archs = {
+            policy.arch
+            for header in (self.headers[name], after[name].header)
+            for chain in header.chains
+            if chain.namespace == place.site.scope
+            for policy in chain.policies
+        }
+        return replace(place, archs=tuple(sorted(archs, key=arch_number)), families=())
 
     def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Asked, ...]:
         return self._places(frozenset(names))

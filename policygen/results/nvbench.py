@@ -13,7 +13,7 @@ from policygen.errors import InputError
 from policygen.model.labels import BASE, parse_label, shortened
 from policygen.results.declared import DeclaredAxes
 from policygen.results.files import read_regular
-from policygen.results.nvbench_json import Axis, Bench, Document, State, parse
+from policygen.results.nvbench_json import Bench, NvbenchAxis, NvbenchFile, State, parse
 from policygen.results.nvbench_samples import number, samples_of
 from policygen.results.samples import Samples, encode
 from policygen.results.writing import create_results, declare, new_database
@@ -97,7 +97,7 @@ def guess_label(path: Path) -> str:
     return found[1] if found else path.resolve().parent.name
 
 
-def _gpu(path: Path, document: Document) -> str:
+def _gpu(path: Path, document: NvbenchFile) -> str:
     """The GPU that was measured on, as CCCL's search names it."""
     used = {
         state.device
@@ -123,7 +123,7 @@ def _bench(path: Path, bench: Bench) -> NvbenchBench:
     return NvbenchBench(bench.name, tuple(axis.column for axis in bench.axes), tuple(states))
 
 
-def _state(path: Path, axes: Mapping[str, Axis], state: State) -> NvbenchState:
+def _state(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> NvbenchState:
     point = {}
     for coordinate in state.axis_values:
         if coordinate.name not in axes:
@@ -141,7 +141,7 @@ def _state(path: Path, axes: Mapping[str, Axis], state: State) -> NvbenchState:
     return NvbenchState(point, math.nan if center is None else center, bandwidth, samples)
 
 
-def _typed(path: Path, axis: Axis, value: str) -> str:
+def _typed(path: Path, axis: NvbenchAxis, value: str) -> str:
     """The value as the user types it: 65536 of a power-of-two axis is 16."""
     for known in axis.values:
         if value in {known.value, known.input_string if known.value is None else None}:

@@ -45,7 +45,7 @@ class AxisValue(_Part):
     value: Annotated[str | None, BeforeValidator(_as_text)] = None
 
 
-class Axis(_Part):
+class NvbenchAxis(_Part):
     """An axis and all its values."""
 
     name: str
@@ -86,7 +86,7 @@ class Bench(_Part):
     """A sub-benchmark."""
 
     name: str
-    axes: Annotated[tuple[Axis, ...], BeforeValidator(_or_nothing)] = ()
+    axes: Annotated[tuple[NvbenchAxis, ...], BeforeValidator(_or_nothing)] = ()
     states: Annotated[tuple[State, ...], BeforeValidator(_or_nothing)] = ()
 
 
@@ -108,25 +108,25 @@ class _Versions(_Part):
     json_: _JsonVersion = Field(default=_JsonVersion(), alias="json")
 
 
-class Meta(_Part):
+class NvbenchMeta(_Part):
     """How the program was called."""
 
     argv: tuple[str, ...] = Field(min_length=1)
     version: _Versions = _Versions()
 
 
-class Document(_Part):
+class NvbenchFile(_Part):
     """The whole file."""
 
-    meta: Meta
+    meta: NvbenchMeta
     devices: tuple[Device, ...] = Field(min_length=1)
     benchmarks: tuple[Bench, ...]
 
 
-def parse(path: Path, data: bytes) -> Document:
+def parse(path: Path, data: bytes) -> NvbenchFile:
     """The document, or what is wrong with it and where."""
     try:
-        document = Document.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
+        document = NvbenchFile.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "json_invalid":

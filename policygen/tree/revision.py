@@ -8,7 +8,7 @@ from pathlib import Path
 
 from policygen.errors import InputError, ProcessError
 from policygen.git import Repository, find_repository
-from policygen.git_objects import Entry, Objects, is_at
+from policygen.git_objects import Objects, TreeEntry, is_at
 from policygen.model.cub import Cub
 from policygen.paths import cache_failure, cache_folder
 from policygen.tree.given import open_tree
@@ -74,7 +74,7 @@ def _unpacked(repository: Repository, commit: str, folders: Sequence[str]) -> Pa
     return target
 
 
-def _holds(folder: Path, wanted: Mapping[str, Entry]) -> bool:
+def _holds(folder: Path, wanted: Mapping[str, TreeEntry]) -> bool:
     """Whether a folder has these files, unchanged, and no others."""
     found = {
         os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118  thousands of them
@@ -88,7 +88,7 @@ def _holds(folder: Path, wanted: Mapping[str, Entry]) -> bool:
     )
 
 
-def _export(objects: Objects, wanted: Mapping[str, Entry], target: Path, commit: str) -> None:
+def _export(objects: Objects, wanted: Mapping[str, TreeEntry], target: Path, commit: str) -> None:
     """Writes files of a commit; the target appears whole or not at all."""
     contents = objects.contents(wanted.values())
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def _stays(folder: Path, path: str) -> bool:
     return Path(os.path.realpath(link)).is_relative_to(os.path.realpath(folder))
 
 
-def _move(made: Path, target: Path, wanted: Mapping[str, Entry]) -> None:
+def _move(made: Path, target: Path, wanted: Mapping[str, TreeEntry]) -> None:
     if target.exists():
         target.rename(made.parent / "old")
     try:

@@ -15,6 +15,11 @@ from policygen.model.arch import arch_number
         ("B200 (8192, 148, eccon)", "sm100"),
         ("NVIDIA GB200 (8192, 148, eccon)", "sm100"),
         ("B300 (8192, 148, eccon)", "sm103"),
+        ("NVIDIA GB300 (8192, 148, eccon)", "sm103"),
+        ("NVIDIA R200 (8192, 224, eccon)", "sm107"),
+        ("NVIDIA Thor (256, 20, eccoff)", "sm110"),
+        ("NVIDIA L4 (192, 58, eccon)", "sm89"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition (512, 188, eccon)", "sm120"),
         ("NVIDIA A100-SXM4-80GB (5120, 108, eccon)", "sm80"),
         ("NVIDIA L40S (384, 142, eccon)", "sm89"),
         ("NVIDIA L40 (384, 142, eccon)", "sm89"),
@@ -42,7 +47,8 @@ def test_a_longer_name_is_looked_for_first():
 def test_architectures_stand_in_their_order_with_more_memory_on_request_than_declared():
     found = list(archs().values())
     assert [one.name for one in found] == sorted((one.name for one in found), key=arch_number)
-    assert all(one.static == 48 * 1024 <= one.opt_in for one in found)
+    assert all(one.static == 48 * 1024 for one in found)
+    assert all(one.opt_in is None or one.opt_in >= one.static for one in found)
 
 
 def test_no_gpu_is_of_two_architectures():

@@ -293,3 +293,19 @@ def test_a_progress_bar_is_drawn_on_a_terminal(capsys, monkeypatch):
     _, _, err = run(capsys, "three_way_partition", "--arch", "90", "-a", "T=[I32,F32]")
     drawn = err.split("\r\x1b[K")
     assert drawn[1] == "████████████············ 1/2 three_way_"
+
+
+def test_an_algorithm_without_entries_is_asked_where_its_defaults_change(capsys):
+    status, out, _ = run(capsys, "merge", "-a", "KeyT=I8", cub=root("3.6.0"))
+    assert status == 0
+    assert "5 workloads on sm50, sm60, sm80, sm90, sm100" in " ".join(out.split())
+
+
+def test_trees_are_compared_on_the_architectures_of_either(capsys, tmp_path):
+    """CUB 3.6.0 has returns for sm107, and 3.5.0 has none."""
+    one = ("scan_by_key", "-a", "KeyT=I32", "--json", "-q")
+    _, out, _ = run(capsys, *one, "--compare", root("3.5.0"), cub=root("3.6.0"))
+    document = valid(out, "resolve-compare")
+    assert document["archs"][-1] == "sm107"
+    assert {d["arch"] for d in document["different"]} == {"sm107"}
+    assert all(d["before"] and d["after"] for d in document["different"])

@@ -85,19 +85,22 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     assert status == 0, err
     effect = json.loads(out)
     assert effect["wrong"] == []
-    assert [(c["workload"]["T"], c["arch"], c["role"]) for c in effect["changed"]] == [
+    changed = [one for one in effect["changed"] if one["arch"] not in effect["between"]]
+    assert [(c["workload"]["T"], c["arch"], c["role"]) for c in changed] == [
         ("I8", "sm100", "written"),
         ("I16", "sm100", "written"),
         # The returns of sm107 end before it, and it has none of its own.
         ("I16", "sm103", "later"),
         ("I16", "sm110", "later"),
+        ("I16", "sm120", "later"),
+        ("I16", "sm121", "later"),
     ]
     assert {"sm90", "sm107", "sm110"} < set(effect["archs"])
     status, out, err = run(capsys, "review", *given)
     assert status == 0, err
     title = next(row for row in out.splitlines() if row.startswith("### changed: "))
     assert "value_size == 0 && " in title.replace("\\", "").replace("&amp;", "&")
-    assert "effect: 4 workloads as planned" in out
+    assert f"effect: {len(effect['changed'])} workloads as planned" in out
     assert "the struct families of the older dispatchers are left as they are" in str(
         run(capsys, "plan", "--cub", root("3.6.0"), "--db", measured, "--arch", "sm100", "-q")
     ).replace("\\n", " ")
@@ -119,10 +122,39 @@ def test_what_later_architectures_get_is_told(capsys, selectors, tmp_path):
         a for a in json.loads(out)["actions"] if a["workload"]["T"] == "I16" and a["after"]
     )
     assert (action["decision"], action["target"]["args"][0]) == ("add", "before sm103")
-    assert json.loads(out)["reached"] == []
+    # No GPU is known between sm100 and sm103.
+    assert {(r["arch"], r["between"]) for r in json.loads(out)["reached"]} == {("sm101", True)}
     status, out, err = run(capsys, "plan", *given, "--reach", "later")
     assert status == 0, err
     told = " ".join(out.split())
     assert "update T=I16 OffsetT=I32 ipt_22.tpb_384" in told
     assert "sm107" in told
-    assert "what is returned for sm100 serves sm103, sm120, sm121, too" in told
+    inherit = told.partition("later architectures inherit: ")[2]
+    assert "T=I16 OffsetT=I32 on sm103 " in inherit
+
+
+def test_results_reach_no_architecture_that_the_tree_does_not_name(capsys, tmp_path):
+    """On 3.5.0 nothing stands for sm107 and sm110, and both take what sm103 and sm100 get."""
+    name = "tuning_scan_by_key.cuh"
+    tree = changed_tree(tmp_path, "3.5.0", {name: header("3.5.0", name)})
+    path = tmp_path / "run.db"
+    label = "ipt_11.tpb_256.ns_404.dcid_1.l2w_710.trp_1.ld_0"
+    won = {("I8", "I8", "I32"): label}
+    benchmark_database(path, "cub.bench.scan.exclusive.by_key", "3.5.0", GPUS["sm103"], won)
+    given = ("--cub", tree, "-q")
+    status, _, err = run(capsys, "apply", *given, "--db", path, "--arch", "sm103")
+    assert status == 0, err
+    assert b"cc < ::cuda::compute_capability{10, 7})" in (tree / TUNINGS / name).read_bytes()
+    status, out, err = run(capsys, "verify-effect", *given, "--json")
+    assert status == 0, err
+    effect = json.loads(out)
+    assert {(c["arch"], c["role"]) for c in effect["changed"]} == {
+        ("sm103", "written"),
+        ("sm104", "later"),
+    }
+    assert "sm104" in effect["between"]
+    assert {"sm107", "sm110", "sm120", "sm121"} < {*effect["archs"]}
+    archs = ("--arch", "sm107", "--arch", "sm110", "--arch", "sm120")
+    compared = ("resolve", "scan_by_key", *given, "--compare", root("3.5.0"), *archs, "--json")
+    status, out, err = run(capsys, *compared)
+    assert (status, json.loads(out)["different"]) == (0, []), err

@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 
+from policygen.bindings.archs import next_arch
 from policygen.dialects.header import read_header
 from policygen.dialects.protocol import TuningTree
 from policygen.dialects.sites import site_of
@@ -14,7 +15,7 @@ from policygen.model.plan import Options, Plan
 from policygen.model.selection import FamilyKey, Selected
 from policygen.planning.files import changed_headers, check_tree
 from policygen.planning.measured import measurements
-from policygen.planning.places import find_places, next_arch
+from policygen.planning.places import find_places
 from tests.planning.pretend import (
     CUB,
     KEYED,
@@ -175,6 +176,7 @@ def test_workloads_of_the_same_entry_that_were_not_measured_are_told():
             "workload": {"T": "F32", "OffsetT": "I32"},
             "arch": "sm100",
             "kept": False,
+            "between": False,
             "legacy": False,
         }
     ]

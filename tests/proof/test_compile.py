@@ -115,6 +115,19 @@ def test_a_header_that_shadows_another_is_noticed(
 
 
 @pytest.mark.nvcc
+def test_a_header_that_asks_for_a_file_is_noticed_where_it_is(cache: Path, include: Path) -> None:
+    """No list of what was read has the file: it is not read."""
+    toolchain = find_toolchain()
+    text = "#if __has_include(<late.cuh>)\n#define ANSWER 43\n#else\n#define ANSWER 42\n#endif\n"
+    (include / "answer.cuh").write_text(text)
+    (before,) = ask([unit(include)], toolchain)
+    (include / "late.cuh").touch()
+    (after,) = ask([unit(include)], toolchain)
+    assert "answer = 42;" in str(before)
+    assert "answer = 43;" in str(after)
+
+
+@pytest.mark.nvcc
 def test_units_come_in_order_each_for_its_architecture(cache: Path, include: Path) -> None:
     asked = [unit(include, arch=arch, name=arch) for arch in ("sm90", "sm75", "sm120", "sm90")]
     told: list[tuple[int, int, str]] = []

@@ -143,7 +143,9 @@ def test_a_file_that_no_compiler_reads_makes_the_list_worthless(headers):
     assert files(preprocessed(headers / "absent", path), IncludeFolders(()), NOTHING) == []
 
 
-@pytest.mark.parametrize("lists", [b"[]", b'[["absent.cuh"]]', b'[["/dev/null"]]'])
+@pytest.mark.parametrize(
+    "lists", [b"[]", b'[["absent.cuh"]]', b'[["/dev/null"]]', b'{"a": 1}', b"["]
+)
 def test_a_list_that_does_not_fit_vouches_for_nothing(headers, tmp_path, lists):
     path = headers / "one.cuh"
     path.write_text("x")

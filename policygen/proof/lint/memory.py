@@ -21,11 +21,12 @@ def fits(subject: Subject) -> Iterator[Remark]:
     if any(tile is None or _size(tile) <= facts.static for tile in tiles):
         return
     tile = min((t for t in tiles if t), key=_size)
+    more = f", or {facts.opt_in:,} when its launch asks for them" if facts.opt_in else ""
     yield Remark(
         threads.value_span,
         f"{tile[0]} threads x {tile[1]} items x {tile[2]} bytes = {_size(tile):,} bytes, which"
         f" {exchange.value} keeps in shared memory: a block of {facts.name} has"
-        f" {facts.static:,}, or {facts.opt_in:,} when its launch asks for them",
+        f" {facts.static:,}{more}",
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from policygen.bindings.outside import Scope, outside
+from policygen.bindings.outside import Allowed, outside
 from policygen.model.base import Span
 from policygen.proof.outside.header import CONDITIONS, WORD, Directive, Header
 from policygen.proof.outside.taint import PASTE, tainted
@@ -188,7 +188,7 @@ def _end(directive: Directive) -> int:
     return directive.start + len(directive.body)
 
 
-def _scope(name: str) -> Scope:
+def _scope(name: str) -> Allowed:
     if name.startswith(f"{shipped().tree.tunings}/") or "/" not in name:
         return outside().tunings
     return outside().beneath if name.startswith(("cuda/", "thrust/", "nv/")) else outside().cub

@@ -13,7 +13,7 @@ from policygen.model.sass import Kernel
 from policygen.process import run
 from policygen.proof import lexemes
 from policygen.proof.compile import attempt, compile_file, folder_of_its_own, unit_file
-from policygen.proof.deps import Made, listing, remembered
+from policygen.proof.deps import Made, remembered
 from policygen.proof.mark import check_unnamed, made_of, marked, new_mark
 from policygen.proof.sass import cubin as cubin_reader
 from policygen.proof.sass import listing as listings
@@ -87,12 +87,13 @@ class Job:
     """Names what the preprocessor makes of the headers."""
 
 
-def preprocess(headers: UnitHeaders, tools: Tools, cache: Path) -> str | PolicygenError:
+def preprocess(headers: UnitHeaders, there: str, tools: Tools, cache: Path) -> str | PolicygenError:
     """Names what the preprocessor makes of headers: the same for the same text.
 
-    Where lines stand, and which files they come from, does not matter.
+    Where lines stand, and which files they come from, does not matter; what is `there` in the
+    include folders does.
     """
-    return attempt(lambda: _preprocessed(headers, tools, cache))
+    return attempt(lambda: _preprocessed(headers, there, tools, cache))
 
 
 def build(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
@@ -108,10 +109,9 @@ def disassemble(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | Pol
     return attempt(lambda: _kernels("sass", ["-sass", "-res-usage"], _listed, job, tools, cache))
 
 
-def _preprocessed(headers: UnitHeaders, tools: Tools, cache: Path) -> str:
+def _preprocessed(headers: UnitHeaders, there: str, tools: Tools, cache: Path) -> str:
     # The same files, read in the same way, make the same text: a computed include reads what it
-    # names, too. `__has_include` reads nothing, and answers by which files there are.
-    there = listing(headers.includes)
+    # names, too.
     writer = written_by(lexemes, preprocessed)
     key = digest(headers.text, *headers.flags, tools.identity, writer, there)
     paths = (*headers.includes, *tools.roots)

@@ -14,6 +14,7 @@ from policygen.model.selection import Spot
 from policygen.model.workload import in_words
 from policygen.process import threads
 from policygen.proof.compile import Progress
+from policygen.proof.deps import Listings
 from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble, preprocess
 from policygen.proof.sass.calls import WorkloadUnit
 
@@ -44,10 +45,14 @@ class KernelCompiler:
     def contents(self, wanted: Iterable[tuple[Spot, WorkloadUnit]]) -> Contents:
         """Names what the preprocessor makes of the headers of units."""
         headers = dict.fromkeys(unit.headers(arch) for (_, arch), unit in wanted)
-        return self._all(
-            {one: self.executor.submit(preprocess, one, self.tools, self.cache) for one in headers},
-            lambda one: f"headers for {one.arch}",
-        )
+        there = Listings()
+        futures = {
+            one: self.executor.submit(
+                preprocess, one, there.of(one.includes), self.tools, self.cache
+            )
+            for one in headers
+        }
+        return self._all(futures, lambda one: f"headers for {one.arch}")
 
     def kernels(
         self, wanted: Sequence[tuple[Spot, WorkloadUnit]], contents: Contents, *, listed: bool

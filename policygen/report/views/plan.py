@@ -93,8 +93,10 @@ def effected(effect: Effect, *, head: bool, verbose: bool) -> Iterator[Block]:
             parts.append(f"{len(effect.wrong)} wrong")
         same = effect.compared - len(effect.changed) - len(effect.wrong)
         text = ", ".join([*parts, f"{same:,} as before"])
-        where = f"{effect.toolchain}; {', '.join(effect.archs)}"
+        where = f"{effect.toolchain}; {effect.covered}"
         yield Words(f"proof: {text} ({where})", "red" if effect.wrong else "green")
+        if verbose and effect.between:
+            yield Words(f"asked on {', '.join(effect.archs)}", "dim", "  ", "  ")
 
 
 def _head(plan: Plan) -> Block:
@@ -135,7 +137,11 @@ def _reached(plan: Plan, *, verbose: bool) -> Iterator[Block]:
             "later architectures keep what they had, by entries of their own",
             lambda r: r.arch != arch and r.kept,
         ),
-        ("later architectures inherit", lambda r: r.arch != arch and not r.kept),
+        (
+            "later architectures inherit",
+            lambda r: r.arch != arch and not r.kept and not r.between,
+        ),
+        ("what may come between known architectures inherits", lambda r: r.between),
     )
     for title, belongs in lots:
         if found := [one for one in plan.reached if belongs(one)]:

@@ -345,7 +345,7 @@ def _effect(one: Effect, rows: int | None) -> Iterator[Block]:
     told = ", ".join(f"{count} {role}" for role, count in counts.items() if count)
     yield Note(
         f"{one.compared:,} compared, {len(one.changed):,} changed ({told or 'none'}),"
-        f" {len(one.wrong):,} wrong; {', '.join(one.archs)}"
+        f" {len(one.wrong):,} wrong; {one.covered}"
     )
     if one.wrong:
         yield Listing([f"{w.name}: {w.reason}" for w in one.wrong], "warn", rows, loose=True)

@@ -7,7 +7,7 @@ from typing import Literal
 from policygen.model.bench import Axis, SubBenchmark
 from policygen.source.benchmarks.scope import Scope
 from policygen.source.benchmarks.types import MAX_DEPTH, read_list
-from policygen.source.benchmarks.unit import Passage, Unit
+from policygen.source.benchmarks.unit import Passage, PreprocessedUnit
 from policygen.source.benchmarks.values import literal, read_values
 
 # Such as: NVBENCH_BENCH_TYPES(basic, NVBENCH_TYPE_AXES(all_types, offset_types))
@@ -64,7 +64,7 @@ def _read(scope: Scope, match: re.Match[str]) -> SubBenchmark:
     )
 
 
-def _conditions(unit: Unit, at: int) -> tuple[str, ...]:
+def _conditions(unit: PreprocessedUnit, at: int) -> tuple[str, ...]:
     inside = sorted(
         (region.start, -region.end, region.condition)
         for region in unit.regions

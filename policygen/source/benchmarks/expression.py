@@ -71,7 +71,7 @@ def evaluate(text: str, lookup: Lookup) -> int | None:
     parts = _parts(text)
     if parts is None:
         return None
-    reader = _Reader(parts, lookup)
+    reader = _ExpressionReader(parts, lookup)
     try:
         value = reader.binary(0, 0)
     except _MalformedError:
@@ -91,7 +91,7 @@ def _parts(text: str) -> list[str] | None:
     return parts
 
 
-class _Reader:
+class _ExpressionReader:
     """Precedence climbing over the parts."""
 
     def __init__(self, parts: list[str], lookup: Lookup) -> None:

@@ -35,7 +35,7 @@ class Lists(Record):
     choices: frozenset[str]
 
 
-class Types(Record):
+class TypeStrings(Record):
     """NVBench's input strings of the built-in types."""
 
     namespaces: tuple[str, ...]
@@ -58,7 +58,7 @@ class Knowledge(Record):
     build: Build
     platform: dict[str, int]
     lists: Lists
-    types: Types
+    types: TypeStrings
     helpers: tuple[Helper, ...] = Field(alias="helper")
 
     def helper(self, version: int | None) -> Helper:

@@ -13,7 +13,7 @@ from policygen.source.benchmarks.expression import evaluate
 from policygen.source.benchmarks.knowledge import Knowledge
 from policygen.source.benchmarks.macros import Macro, expand, parse_macro
 from policygen.source.benchmarks.sources import Sources
-from policygen.source.benchmarks.unit import Region, Unit, mask_strings
+from policygen.source.benchmarks.unit import PreprocessedUnit, Region, mask_strings
 from policygen.source.text import Text
 
 MAX_DEPTH = 32
@@ -55,13 +55,13 @@ class Preprocessor:
     _mask: list[str] = field(default_factory=list)
     _size: int = 0
     _regions: list[Region] = field(default_factory=list)
-    _unit: Unit = field(default_factory=Unit)
+    _unit: PreprocessedUnit = field(default_factory=PreprocessedUnit)
     _seen: set[Path] = field(default_factory=set)
     _assumed: bool = False
     _busy: set[str] = field(default_factory=set)
     _values: dict[str, tuple[int | None, bool]] = field(default_factory=dict)
 
-    def unit(self) -> Unit:
+    def unit(self) -> PreprocessedUnit:
         """What was joined so far."""
         self._unit.text, self._unit.mask = "".join(self._text), "".join(self._mask)
         self._unit.regions = tuple(self._regions)

@@ -27,7 +27,7 @@ LEVELS = 16
 
 def read_benchmarks(paths: Sequence[Path]) -> tuple[BenchmarkList, tuple[SourceError, ...]]:
     """All benchmarks below the paths by name, and what could not be read."""
-    reader = _Reader()
+    reader = _BenchmarkReader()
     for path in paths:
         if not (path.exists() or path.is_symlink()):
             raise InputError(f"{path.as_posix()} does not exist")
@@ -49,13 +49,13 @@ def narrowing(files: Sequence[BenchmarkFile]) -> dict[str, frozenset[str]]:
 
     A source that cannot be read is narrowed by nothing: it is compiled whole.
     """
-    plain, found = _Reader(), {}
+    plain, found = _BenchmarkReader(), {}
     for file in files:
         try:
             whole = plain.read(file)
             axes = [axis_name(name) for name in whole.ct_axes] if whole else []
             macros = {axis: f"TUNE_{axis}" for axis in axes}
-            one = _Reader(macros.values()).read(file)
+            one = _BenchmarkReader(macros.values()).read(file)
         except SourceError:
             continue
         left = {axis_name(name): values for name, values in one.ct_axes.items()} if one else {}
@@ -67,7 +67,7 @@ def _only(values: set[str | None]) -> str | None:
     return values.pop() if len(values) == 1 else None
 
 
-class _Reader:
+class _BenchmarkReader:
     """Shares files, and the helper header of a checkout, between benchmarks."""
 
     def __init__(self, defined: Iterable[str] = ()) -> None:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from policygen.source.benchmarks.preprocess import Preprocessor
-from policygen.source.benchmarks.unit import Passage, Unit
+from policygen.source.benchmarks.unit import Passage, PreprocessedUnit
 
 # using value_types = nvbench::type_list<int8_t, int16_t>;
 _ALIAS = re.compile(r"\busing\s+(\w+)\s*(?:\[\[[^]]{0,80}\]\]\s*)?=")
@@ -24,7 +24,7 @@ class Scope:
     """Names in the order of search: a benchmark's own files, then the helper header."""
 
     preprocessor: Preprocessor
-    unit: Unit
+    unit: PreprocessedUnit
     outer: "Scope | None" = None
     aliases: dict[str, Passage] = field(default_factory=dict)
     strings: dict[str, str] = field(default_factory=dict)

@@ -25,7 +25,7 @@ class Region:
 
 
 @dataclass(slots=True)
-class Unit:
+class PreprocessedUnit:
     """Text without comments, directives and branches not taken; `mask` has no literals either."""
 
     text: str = ""
@@ -72,7 +72,7 @@ class Unit:
 class Passage:
     """A range of a unit, so that its text and its place stay together."""
 
-    unit: Unit
+    unit: PreprocessedUnit
     start: int
     end: int
 

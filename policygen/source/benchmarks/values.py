@@ -28,20 +28,20 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class AxisValues:
     """What is known of an axis; `complete` is False when something is missing."""
 
     values: tuple[str, ...] = ()
     complete: bool = False
 
 
-def read_values(scope: Scope, where: Passage, kind: str, depth: int = 0) -> Values:
+def read_values(scope: Scope, where: Passage, kind: str, depth: int = 0) -> AxisValues:
     """The values that an expression gives: a range, a list, or the name of one."""
     if depth > MAX_DEPTH:
-        return Values()
+        return AxisValues()
     if match := _NAME.fullmatch(where.text):
         variable = scope.variable(match.group(1))
-        return read_values(scope, variable, kind, depth + 1) if variable else Values()
+        return read_values(scope, variable, kind, depth + 1) if variable else AxisValues()
     if match := _RANGE.match(where.text):
         parts = where.inside(match.end() - 1).split()
         return _range([part.text for part in parts], kind, scope)
@@ -51,13 +51,13 @@ def read_values(scope: Scope, where: Passage, kind: str, depth: int = 0) -> Valu
             return read_values(scope, parts[0], kind, depth + 1)
         if match.group(1) == "{":
             return _list([part.text for part in parts], kind, scope)
-    return Values()
+    return AxisValues()
 
 
-def _list(parts: list[str], kind: str, scope: Scope) -> Values:
+def _list(parts: list[str], kind: str, scope: Scope) -> AxisValues:
     values = [_value(part, kind, scope) for part in parts]
     known = tuple(value for value in values if value is not None)
-    return Values(known, len(known) == len(values))
+    return AxisValues(known, len(known) == len(values))
 
 
 def _value(text: str, kind: str, scope: Scope) -> str | None:
@@ -95,21 +95,21 @@ def _float(text: str, scope: Scope) -> float | None:
     return number
 
 
-def _range(parts: list[str], kind: str, scope: Scope) -> Values:
+def _range(parts: list[str], kind: str, scope: Scope) -> AxisValues:
     """`nvbench::range(start, end, step)`: the end belongs to it."""
     if len(parts) not in {2, 3}:
-        return Values()
+        return AxisValues()
     if kind == "float64":
         numbers = [_float(part, scope) for part in [*parts, "1"][:3]]
     else:
         numbers = [_integer(part, scope) for part in [*parts, "1"][:3]]
     start, end, step = numbers
     if start is None or end is None or step is None or step <= 0:
-        return Values()
+        return AxisValues()
     if (end - start) / step > MAX_VALUES:
-        return Values()
+        return AxisValues()
     values: list[str] = []
     while start <= end:
         values.append(f"{start:.5g}" if kind == "float64" else str(start))
         start += step
-    return Values(tuple(values), complete=True)
+    return AxisValues(tuple(values), complete=True)

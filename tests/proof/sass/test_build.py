@@ -14,7 +14,9 @@ from policygen.errors import (
     UnprovableError,
 )
 from policygen.proof.compile import RefusedError
-from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble, preprocess
+from policygen.proof.deps import Listings
+from policygen.proof.sass import build as module
+from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble
 from policygen.proof.toolchain import find_toolchain
 from tests.proof.sass.dumps import FOLDER, SUM_INT
 
@@ -51,6 +53,10 @@ def included(folder, text):
     folder.mkdir(exist_ok=True)
     (folder / "some.cuh").write_text(text)
     return replace(HEADERS, includes=(str(folder),))
+
+
+def preprocess(headers, tools, cache):
+    return module.preprocess(headers, Listings().of(headers.includes), tools, cache)
 
 
 def job(text=TEXT, content="content"):
