@@ -26,7 +26,7 @@ KINDS: dict[str, Literal["csv", "parquet"]] = {".csv": "csv", ".parquet": "parqu
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredOn:
+class MeasuredWhere:
     """Where a workload was measured; anywhere where nothing is said."""
 
     gpu: str | None = None
@@ -40,7 +40,7 @@ class MeasuredOn:
         return fits and key.gpu.startswith(self.gpu or "")
 
 
-ANYWHERE = MeasuredOn()
+ANYWHERE = MeasuredWhere()
 
 
 def merge_databases(files: Sequence[str], out: Path, *, force: bool = False) -> MergeReport:
@@ -62,7 +62,7 @@ def plot_workload(
     *,
     variants: Sequence[str] = (),
     parameters: str | None = None,
-    measured: MeasuredOn = ANYWHERE,
+    measured: MeasuredWhere = ANYWHERE,
 ) -> tuple[DataWarning, ...]:
     """Plots the ratios of variants to base, or their scores over two `parameters`: `ipt,tpb`."""
     for name in (*given.files, *given.benches, *((given.base,) if given.base else ())):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from policygen.app.database_files import MeasuredOn, export_rows, merge_databases, plot_workload
+from policygen.app.database_files import MeasuredWhere, export_rows, merge_databases, plot_workload
 from policygen.app.inputs import ResultFiles
 from policygen.app.notes import tell_warnings
 from policygen.cli.options import output_options
@@ -70,7 +70,7 @@ def plot(
 
     A curve above the red line at 1 is faster than base. -R and -a choose the workload.
     """
-    measured = MeasuredOn(gpu, ctk, cccl)
+    measured = MeasuredWhere(gpu, ctk, cccl)
     warnings = plot_workload(
         given, Path(out), variants=variants, parameters=axes_of_map, measured=measured
     )

@@ -21,7 +21,7 @@ class _Axes(Record):
     since: str = ""
 
 
-class _File(Record):
+class _AxesFile(Record):
     axes: tuple[_Axes, ...]
 
 
@@ -43,7 +43,7 @@ def axes_of(cccl: str) -> DeclaredAxes:
 
 @cache
 def _rows() -> tuple[_Axes, ...]:
-    return load_toml(folder("schemas") / "axes.toml", _File).axes
+    return load_toml(folder("schemas") / "axes.toml", _AxesFile).axes
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ class Prior(Record):
         return bool(known) and f"{benchmark}.".startswith(self.benchmark)
 
 
-class _File(Record):
+class _NoiseFile(Record):
     """`schemas/noise.toml`."""
 
     noise: tuple[Prior, ...]
@@ -53,7 +53,7 @@ class _File(Record):
 @cache
 def priors() -> tuple[Prior, ...]:
     """What is known, the most special first."""
-    return load_toml(folder("schemas") / "noise.toml", _File).noise
+    return load_toml(folder("schemas") / "noise.toml", _NoiseFile).noise
 
 
 def prior_of(gpu: str, benchmark: str) -> Prior:
