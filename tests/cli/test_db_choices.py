@@ -83,6 +83,13 @@ def test_why_tells_what_would_change_the_answer(capsys, tmp_path):
     assert "changes   base measured there, too\n" in out
 
 
+def test_why_tells_of_all_workloads_that_are_meant(capsys):
+    status, out, _ = run(capsys, "choose", "--why", "cub.bench.scan.exclusive.sum", SCAN)
+    assert status == 0
+    assert out.count("\nrows      ") == 2
+    assert "\n\ncub.bench.scan.exclusive.sum[T{ct}=I32" in out
+
+
 def test_why_needs_a_workload(capsys):
     status, _, err = run(capsys, "choose", "--why", "x y", SCAN)
     assert status == 2

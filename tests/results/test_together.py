@@ -182,3 +182,40 @@ def test_a_generated_database_gives_the_variant_that_is_best_in_its_worst_case(t
     best = max(worst, key=lambda name: worst[name])
     assert {v.variant for v in result.variants} == {best}
     assert result.reason == f"its lowest score over 4 workloads is {worst[best]:.6f}"
+
+
+def confirmed(tmp_path, search, later):
+    """What is chosen from a search whose best ones were measured again."""
+    paths = [database(tmp_path / "search.db", search)]
+    finals = [database(tmp_path / "later.db", later)]
+    wanted = rank(paths, rules=RULES).workloads
+    found = choose_together(paths, wanted, RULES, confirm_with=finals)
+    return {v.variant: round(v.score, 6) for v in found.variants}, found.reason
+
+
+BOTH = {"ipt_1": (1.3, 1.3), "ipt_2": (1.2, 1.2)}
+
+
+def test_a_confirming_run_decides_for_all_workloads(tmp_path):
+    later = {
+        "I32": {"ipt_1": (0.9, 0.9), "ipt_2": (1.19, 1.19)},
+        "F32": {"ipt_1": (1.18, 1.18), "ipt_2": (1.19, 1.19)},
+    }
+    assert confirmed(tmp_path, {"I32": BOTH, "F32": BOTH}, later)[0] == {"ipt_2": 1.19}
+
+
+def test_what_was_not_measured_again_is_not_chosen_where_something_was(tmp_path):
+    later = {"I32": {"ipt_2": (1.17, 1.17)}}
+    found, _ = confirmed(tmp_path, {"I32": BOTH, "F32": BOTH}, later)
+    assert list(found) == ["ipt_2"]
+
+
+def test_half_a_confirming_run_confirms_nothing(tmp_path):
+    later = {"I32": {"ipt_1": (1.25,), "ipt_2": (1.17,)}}
+    assert confirmed(tmp_path, {"I32": BOTH}, later) == (
+        {},
+        "the rules allow no variant that was measured for all of them",
+    )
+    later = {"I32": {"ipt_1": (1.25,), "ipt_3": (1.17, 1.17)}}
+    (tmp_path / "other").mkdir()
+    assert confirmed(tmp_path / "other", {"I32": BOTH}, later)[0] == {}
