@@ -14,8 +14,7 @@ LEFT = {
     "tree": 1,  # what a manifest's rule finds
     "report": 1,  # a heading
     "proof": 22,
-    "app": 13,
-    "planning": 1,
+    "app": 12,
 }
 # "selectors", 'specializations', "in the selector dialect"
 _NAMED = re.compile(r"[\"'](?:selectors|specializations)[\"']|(?:selector|specialization) dialect")

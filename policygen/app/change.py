@@ -51,7 +51,7 @@ class TreeChange:
         headers = self.after.headers
         scan = Scan(
             cub=self.after.cub,
-            families=tuple(family for header in headers for family in header.families),
+            families=tuple(f for header in headers for f in (*header.families, *header.selectors)),
             chains=tuple(chain for header in headers for chain in header.chains),
         )
         paths = self.after.paths

@@ -36,12 +36,12 @@ def audit_lint(
     """Checks the headers that are named, or all; tells what could not be read, too."""
     rules = choose(only, off)
     everything = Filter(headers=asked.headers)
-    scan, errors = scan_tunings(cub, everything, note=note)
+    scan, errors = scan_tunings(cub, everything, selectors=True, note=note)
     families = None
     found, paths = tree_and_headers(asked.headers, cub)
     if asked.regex or asked.archs:
         # What an entry inherits may stand in a family that is not asked for.
-        chosen, _ = scan_tunings(cub, replace(asked, axes=()))
+        chosen, _ = scan_tunings(cub, replace(asked, axes=()), selectors=True)
         families = {family_name(family) for family in chosen.families}
         named = {family[0] for family in families}
         paths = tuple(path for path in paths if path.name in named)

@@ -28,7 +28,7 @@ from policygen.model.lint import Finding
 from policygen.model.plan import Plan
 from policygen.model.resolve import Differing, Resolution
 from policygen.model.results import Rules
-from policygen.model.review import Evidence, Review
+from policygen.model.review import Evidence, Review, Uncovered
 from policygen.model.sass import VerifySass
 from policygen.model.workload import Point, point_of
 from policygen.planning import legacy
@@ -37,10 +37,13 @@ from policygen.proof.difference import compare_resolutions
 from policygen.proof.intervals import without_repeats
 from policygen.proof.lint.outside import unprovable
 from policygen.proof.review import Known, Touched, reviewed, touched
+from policygen.proof.sites import bound_headers
 from policygen.proof.toolchain import find_toolchain
+from policygen.proof.uncovered import uncovered_entries, uncovered_headers, undecided
 from policygen.report.console import nearby
 from policygen.results.evidence import evidence
 from policygen.results.top import rank
+from policygen.source.code_diff import first_difference
 
 
 def review_change(
@@ -51,14 +54,17 @@ def review_change(
     change = find_change(session, base)
     names = tuple(sorted(change.contents))
     asked = tuple(unprovable(cub, tree.tuning_headers(cub), nearby))
-    if not names or asked:
-        return _unasked(cub, change, asked)
+    lines = {name: first_difference(name, *sides) for name, sides in change.contents.items()}
+    unbound = tuple(uncovered_headers(lines, cub.version))
+    if asked or not bound_headers(cub.version) & set(names):
+        return _unasked(cub, change, asked, unbound)
     plan = change.base.plan
     if plan is None and (applied := find_apply(session.store, session.root)):
         plan = applied[0]
     archs = change.archs
     question = Filter(names, archs=archs.ordered)
     sides = _resolved(change.before, change.after, question, progress)
+    resolved = [*sides]
     comparison = compare_resolutions(*sides)
     entries = touched(change.before.headers, change.after.headers)
     remarks = list(change.remarks)
@@ -70,9 +76,9 @@ def review_change(
     compared = comparison.compared - alone
     if families and change.after.cub.dialect == "selectors":
         then, now = (older_tree(side, families) for side in (change.before, change.after))
-        older = compare_resolutions(
-            *_resolved(then, now, question, progress, only="specializations")
-        )
+        beside = _resolved(then, now, question, progress, only="specializations")
+        resolved += beside
+        older = compare_resolutions(*beside)
         different += [row.model_copy(update={"legacy": True}) for row in older.different]
         compared += older.compared
     different = without_repeats(different, archs)
@@ -83,7 +89,7 @@ def review_change(
         change.findings(),
         ask_reach(change.after, find_toolchain(), progress).unreachable if entries else (),
     )
-    told, rest = reviewed(entries, different, found)
+    told, rest = reviewed(entries, different, found, undecided(entries, resolved))
     return Review(
         cub=cub,
         base=change.base.label,
@@ -98,6 +104,7 @@ def review_change(
         diffs=change.diffs(),
         commands=_commands(session, base, plan),
         remarks=tuple(dict.fromkeys((*remarks, *comparison.remarks))),
+        uncovered=(*unbound, *uncovered_entries(told)),
     )
 
 
@@ -115,7 +122,9 @@ def with_proofs(review: Review, effect: str | None, sass: str | None) -> Review:
     return review
 
 
-def _unasked(cub: Cub, change: TreeChange, asked: tuple[Finding, ...]) -> Review:
+def _unasked(
+    cub: Cub, change: TreeChange, asked: tuple[Finding, ...], unbound: tuple[Uncovered, ...]
+) -> Review:
     """Nothing that a compiler is asked about: no header differs, or what it said is no proof."""
     entries = touched(change.before.headers, change.after.headers)
     findings = change.findings() if entries else ()
@@ -133,6 +142,7 @@ def _unasked(cub: Cub, change: TreeChange, asked: tuple[Finding, ...]) -> Review
         commands=(),
         remarks=remarks,
         unprovable=asked,
+        uncovered=unbound,
     )
 
 

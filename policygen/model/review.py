@@ -58,11 +58,26 @@ class ReviewedEntry(Record):
     """As its comment has it."""
     scores: tuple[float, ...] | None = None
     """As its comment has them: score, minimum, mean, maximum."""
+    decides: bool = True
+    """Whether any workload that was asked is decided by it."""
     reached: tuple[Differing, ...] = ()
     """The workloads that get other values by it."""
     evidence: tuple[Evidence, ...] = ()
     findings: tuple[Finding, ...] = ()
     unreachable: Unreachable | None = None
+
+
+class Uncovered(Record):
+    """Where a change touches what no workload was asked about."""
+
+    header: str
+    line: int
+    what: str
+
+    @property
+    def where(self) -> str:
+        """In words, with the place."""
+        return f"{self.header}:{self.line}: {self.what}"
 
 
 class HeaderDiff(Record):
@@ -96,11 +111,14 @@ class Review(Document):
     remarks: tuple[str, ...] = ()
     unprovable: tuple[Finding, ...] = ()
     """Where the tree's headers depend on more than types and architecture."""
+    uncovered: tuple[Uncovered, ...] = ()
+    """What is not proven, as nobody was asked."""
 
     @property
     def failures(self) -> tuple[str, ...]:
         """What must not be merged, in words."""
-        found = [finding.where for finding in self.unprovable]
+        found = [f"not proven: {one.where}" for one in self.uncovered]
+        found += [finding.where for finding in self.unprovable]
         if self.effect is not None and self.effect.wrong:
             found.append(f"{len(self.effect.wrong)} workloads do not resolve as planned")
         if self.sass is not None and self.sass.changed:

@@ -1,7 +1,7 @@
 """Finds what a change of headers touches: entries, and the workloads that get other values."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.model.lint import Finding
@@ -57,7 +57,10 @@ def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> li
 
 
 def reviewed(
-    entries: Sequence[Touched], different: Sequence[Differing], known: Known
+    entries: Sequence[Touched],
+    different: Sequence[Differing],
+    known: Known,
+    undecided: Collection[EntryPlace] = (),
 ) -> tuple[tuple[ReviewedEntry, ...], tuple[Differing, ...]]:
     """Gives each entry what it reaches, and lists what differs by none of them."""
     after = {one.place: one for one in entries if one.after is not None}
@@ -71,11 +74,16 @@ def reviewed(
             others.append(row)
         else:
             reached.setdefault(id(one), []).append(row)
-    found = tuple(_reviewed(one, reached.get(id(one), []), known) for one in entries)
+    found = tuple(
+        _reviewed(one, reached.get(id(one), []), known, decides=one.place not in undecided)
+        for one in entries
+    )
     return found, tuple(others)
 
 
-def _reviewed(one: Touched, rows: Sequence[Differing], known: Known) -> ReviewedEntry:
+def _reviewed(
+    one: Touched, rows: Sequence[Differing], known: Known, *, decides: bool
+) -> ReviewedEntry:
     place = one.place
     points = {row.point for row in rows}
     same = (place.header, place.family, place.args)
@@ -94,6 +102,7 @@ def _reviewed(one: Touched, rows: Sequence[Differing], known: Known) -> Reviewed
         ),
         variant=entry.variant,
         scores=entry.scores,
+        decides=decides,
         reached=tuple(rows),
         evidence=tuple(e for e in known.evidence if e.point in points),
         findings=tuple(f for f in known.findings if (f.header, f.family, f.args) == same),

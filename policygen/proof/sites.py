@@ -156,7 +156,7 @@ def nothing_bound(
     benchmarks = [b for algorithm in bound(version) for b in algorithm.benchmarks]
     asked = [f"-R {pattern.pattern!r}"] if pattern.pattern else []
     asked += [f"-a '{axis}=[{','.join(sorted(wanted))}]'" for axis, wanted in axes.items()]
-    if not _bound_headers(version) <= header_names:
+    if not bound_headers(version) <= header_names:
         asked += sorted(header_names)
     named = [b for b in benchmarks if pattern.match(b.name)]
     known = sorted({axis for b in named for axis in b.axes})
@@ -181,11 +181,12 @@ def remarks(cub: Cub, header_names: frozenset[str] = frozenset()) -> tuple[str, 
             f"CUB {cub.version} is none of the versions that the bindings were compiled with "
             f"({', '.join(compiled)}); those of the nearest version are used"
         )
-    known = _bound_headers(cub.version)
+    known = bound_headers(cub.version)
     if header_names and (lost := known - header_names):
         found.append(f"{len(lost)} of {len(known)} headers that are bound are not in this tree")
     return tuple(found)
 
 
-def _bound_headers(version: str) -> frozenset[str]:
+def bound_headers(version: str) -> frozenset[str]:
+    """Lists the headers that bindings name."""
     return frozenset(site.header for algorithm in bound(version) for site in algorithm.sites)

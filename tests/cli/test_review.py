@@ -12,7 +12,7 @@ from policygen.model.review import Review
 from policygen.proof.oracle import Compiler
 from tests.cli.tuned import HEADER, LABEL, THREE, committed_tree, database, run, tuned
 from tests.planning.wanted import workload_count
-from tests.probing import changed_tree, header, replaced, root
+from tests.probing import TUNINGS, changed_tree, header, replaced, root
 from tests.tiers import slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
@@ -253,3 +253,35 @@ def test_edits_that_are_not_committed_are_reviewed(capsys, tmp_path):
     assert found["base"] == "HEAD"
     assert len(found["entries"]) == 1
     assert tuned(tree).is_file()
+
+
+NEW = "tuning_new.cuh"
+UNBOUND = "struct policy_hub {{ static constexpr int threads = {}; }};\n"
+
+
+def tree_with(folder, text, more=b""):
+    """CUB 3.0.1 with a header that no binding names, and more behind one that is bound."""
+    found = changed_tree(folder, "3.0.1", {HEADER: header("3.0.1", HEADER) + more})
+    (found / TUNINGS / NEW).write_text(text)
+    return found
+
+
+@pytest.mark.parametrize("more", [b"", b"// a comment\n"])
+def test_what_no_binding_covers_is_said_first(capsys, tmp_path, more):
+    """Alone, and beside a header whose workloads keep their values."""
+    before = tree_with(tmp_path / "before", UNBOUND.format(192))
+    after = tree_with(tmp_path / "after", UNBOUND.format(1000), more)
+    status, out, err = review(capsys, "--cub", after, "--base", before)
+    assert status == 1, err
+    told = f"not proven: {NEW}:1: no binding covers this header: what its change selects was not"
+    assert out.index(told) < out.index("~~~diff")
+    assert ("no binding covers what changed" in out) != bool(more)
+    assert ("as before" in out) == bool(more)
+
+
+def test_a_comment_in_a_header_that_no_binding_covers_is_no_change(capsys, tmp_path):
+    before = tree_with(tmp_path / "before", UNBOUND.format(192))
+    after = tree_with(tmp_path / "after", "\n// a comment\n" + UNBOUND.format(192))
+    status, out, err = review(capsys, "--cub", after, "--base", before)
+    assert status == 0, err
+    assert "not proven" not in out

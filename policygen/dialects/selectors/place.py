@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from policygen.bindings.returned import rules_of
 from policygen.bindings.words import words
 from policygen.dialects.family_spot import FamilySpot
 from policygen.dialects.protocol import Spot, TuningTree, TypeName
@@ -24,7 +25,6 @@ from policygen.dialects.selectors.nearest import (
     nearest,
     read_bodies,
 )
-from policygen.dialects.selectors.rules import rules_of
 from policygen.dialects.selectors.truth import Truth, locals_of
 from policygen.dialects.sites import site_of
 from policygen.errors import InputError

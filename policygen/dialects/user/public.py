@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from policygen.bindings.expected import value_name
 from policygen.bindings.load import Bound, bound
-from policygen.dialects.selectors.rules import newest_family, shown_as
+from policygen.bindings.returned import newest_family, shown_as
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, MemberRule, SelectorBinding, Site
 

@@ -1,10 +1,30 @@
 """Delay constructors: three parameters of a label are one type of an entry."""
 
+import re
 from collections.abc import Mapping
 
 from policygen.bindings.load import types
 from policygen.model.bindings import DelayConstructor
+from policygen.model.tuning import Member
 from policygen.proof.lint.keys import split_template
+
+# LookbackDelayPolicy{LookbackDelayAlgorithm::fixed_delay, 350, 450}
+_FIELDS = re.compile(r"LookbackDelayAlgorithm::(\w+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\}")
+# lookback_delay_policy_from_type<fixed_delay_constructor_t<350, 450>>
+_FROM_TYPE = re.compile(r"lookback_delay_policy_from_type<(.*)>$")
+
+
+def delay_type(member: Member) -> str | None:
+    """A delay as a type: a family names one, a return names it or gives its fields."""
+    if member.value is not None:
+        return str(member.value)
+    if named := _FROM_TYPE.search(member.spelling):
+        return named[1]
+    if fields := _FIELDS.search(member.spelling):
+        kind, ns, l2w = fields.groups()
+        found = (d.spelled(ns, l2w) for d in types().delays if d.kind == kind)
+        return next(found, None)
+    return None
 
 
 def delay_contradiction(

@@ -6,7 +6,7 @@ from policygen.bindings.load import scaling
 from policygen.model.bindings import FamilyBinding, MemberRule
 from policygen.model.labels import parse_label
 from policygen.model.tuning import Label, Member, Value, spell
-from policygen.proof.lint.delays import delay_contradiction
+from policygen.proof.lint.delays import delay_contradiction, delay_type
 from policygen.proof.lint.subject import Remark, Subject
 from policygen.proof.lint.units import role_sizes, scale_items
 
@@ -44,17 +44,17 @@ def _live(subject: Subject) -> list[Label]:
 def _ruled(subject: Subject, binding: FamilyBinding) -> Iterator[tuple[Member, MemberRule]]:
     for member in subject.entry.members:
         rule = binding.members.get(member.name)
-        if rule is not None and member.value is not None:
+        if rule is not None and (member.value is not None or rule.delay is not None):
             yield member, rule
 
 
 def _compare(subject: Subject, binding: FamilyBinding, values: Parameters) -> Iterator[Remark]:
     sizes = role_sizes(binding, subject.entry)
     for member, rule in _ruled(subject, binding):
-        assert member.value is not None
         if rule.delay is not None:
-            said = delay_contradiction(str(member.value), rule.delay, values)
-        elif rule.parameter is None or rule.parameter not in values:
+            delay = delay_type(member)
+            said = delay_contradiction(delay, rule.delay, values) if delay else None
+        elif rule.parameter is None or rule.parameter not in values or member.value is None:
             said = None
         elif rule.unit is None or _same_scale(subject, rule, values):
             said = _contradiction(member.value, rule, values[rule.parameter])

@@ -18,6 +18,8 @@ class Rule:
     summary: str
     check: Callable[[Subject], Iterable[Remark]]
     """Nothing for a rule about whole headers."""
+    returns: bool = False
+    """Whether it can judge guarded returns, too."""
 
 
 RULES = (
@@ -26,36 +28,42 @@ RULES = (
         "warning",
         "the vector length does not divide the items per thread: CUB loads no vectors",
         vector.divisible,
+        returns=True,
     ),
     Rule(
         "threads-not-warp-multiple",
         "error",
         "the threads are no multiple of 32",
         threads.warp_multiple,
+        returns=True,
     ),
     Rule(
         "threads-over-limit",
         "error",
         "more threads than a block can have, or fewer than a warp",
         threads.limit,
+        returns=True,
     ),
     Rule(
         "shared-memory-over-limit",
         "error",
         "a tile that is transposed does not fit into a block's shared memory",
         memory.fits,
+        returns=True,
     ),
     Rule(
         "label-contradicts-values",
         "warning",
         "the variant in the comment has other values than the entry",
         labels.contradictions,
+        returns=True,
     ),
     Rule(
         "label-stores-exponent",
         "warning",
         "the entry has the exponent where the variant in the comment means a power of two",
         labels.exponents,
+        returns=True,
     ),
     Rule(
         "score-of-other-gpu",

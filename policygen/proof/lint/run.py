@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 
 from policygen.model.lint import Finding, LintReport
-from policygen.model.tuning import Family, Scan
+from policygen.model.tuning import Entry, Family, Scan
 from policygen.proof.lint.place import HeaderSource, place
 from policygen.proof.lint.rules import RULES, Rule
-from policygen.proof.lint.subject import Remark, Subject, bindings_of, subjects
+from policygen.proof.lint.subject import Remark, Subject, subjects
 
 FamilyName = tuple[str, str, str]
 
@@ -27,12 +27,14 @@ def lint(
         _finding(rule, subject, remark, sources[subject.family.header])
         for subject in judged
         for rule in rules
+        if rule.returns or subject.entry.kind != "branch"
         for remark in rule.check(subject)
     ]
     asked = {rule.name for rule in rules}
     findings += [finding for finding in unprovable if finding.rule in asked]
     findings.sort(key=lambda f: (f.path, f.line, f.column, f.rule, f.message))
     seen = {family_name(s.family): s.family for s in judged}
+    known = {family_name(s.family) for s in judged if s.bindings}
     return LintReport(
         cub=scan.cub,
         off=tuple(rule.name for rule in RULES if rule.name not in asked),
@@ -41,13 +43,17 @@ def lint(
         unbound=tuple(
             "::".join(name[1:])
             for name, family in seen.items()
-            # One without specializations only helps others.
-            if family.specializations and not bindings_of(family, scan.cub)
+            # One without specializations only helps others, as does a function without values.
+            if name not in known and any(map(_says, family.specializations))
         ),
         findings=tuple(findings),
         counts={rule.name: sum(f.rule == rule.name for f in findings) for rule in rules},
         problems=scan.problems,
     )
+
+
+def _says(entry: Entry) -> bool:
+    return entry.kind != "branch" or bool(entry.members)
 
 
 def family_name(family: Family) -> FamilyName:

@@ -1,9 +1,12 @@
 """What a rule looks at, and what it says."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from policygen.bindings.load import bound
+from policygen.bindings.returned import newest_family, rules_of
+from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
 from policygen.model.cub import Cub
@@ -25,7 +28,11 @@ class Subject:
 
     def member(self, name: str) -> Member | None:
         """A member of the entry's own."""
-        return next((m for m in self.entry.members if m.name == name), None)
+        return next(iter(self.called(name)), None)
+
+    def called(self, name: str) -> list[Member]:
+        """The members of a name; a return has one in each part of its policy."""
+        return [m for m in self.entry.members if m.name.rpartition(".")[2] == name]
 
     def first(self, names: Iterable[str]) -> Member | None:
         """The first of some members that the entry has."""
@@ -43,13 +50,30 @@ class Remark:
 
 
 def subjects(scan: Scan) -> Iterator[Subject]:
-    """Every live entry of a scan, primary templates among them."""
+    """Every live entry of a scan, primary templates and guarded returns among them."""
     for family in scan.families:
         bindings = bindings_of(family, scan.cub)
-        benchmarks = _benchmarks(bindings, scan.cub)
         for entry in family.entries:
-            if not entry.disabled:
-                yield Subject(entry, family, scan.families, bindings, benchmarks)
+            if entry.disabled:
+                continue
+            known = bindings
+            if entry.kind == "branch":
+                known = tuple(_as_returned(family, entry, scan.cub))
+            yield Subject(entry, family, scan.families, known, _benchmarks(known, scan.cub))
+
+
+def _as_returned(family: Family, entry: Entry, cub: Cub) -> Iterator[FamilyBinding]:
+    """How variants come to be what a return calls its values, at each site of its header."""
+    for algorithm in bound(cub.version):
+        for name in dict.fromkeys(binding.site for binding in algorithm.families):
+            site = algorithm.site(name, cub.dialect)
+            if site is None or (site.header, site.scope) != (family.header, family.namespace):
+                continue
+            with suppress(InputError):  # it returns another algorithm's values
+                rules, fields = rules_of(algorithm, site, family, entry)
+                members = {fields[value]: rule for value, rule in rules.items()}
+                newest = newest_family(algorithm, site)
+                yield newest.model_copy(update={"members": members})
 
 
 def bindings_of(family: Family, cub: Cub) -> tuple[FamilyBinding, ...]:

@@ -30,10 +30,13 @@ def limit(subject: Subject) -> Iterator[Remark]:
 def thread_counts(subject: Subject) -> Iterator[tuple[int, Span]]:
     """The threads of an entry, or those that it hands to its base, with their place."""
     for name in words().members.threads:
-        member = subject.member(name)
-        if member is not None and type(member.value) is int:
-            yield member.value, member.value_span
-        elif member is None and subject.entry.inherits_span is not None:
+        members = subject.called(name)
+        yield from ((m.value, m.value_span) for m in members if type(m.value) is int)
+        if (
+            not members
+            and subject.entry.kind != "branch"
+            and subject.entry.inherits_span is not None
+        ):
             given = forwarded(subject).get(name)
             if type(given) is int:
                 yield given, subject.entry.inherits_span

@@ -13,10 +13,17 @@ from policygen.proof.lint.keys import normal
 
 # "key_size::_4", "16"
 _BYTES = re.compile(r"(?:\w+::_)?(\d+)")
+# "key_size == 4", "input_t == type_t::uint32"
+_ASKED = re.compile(
+    r"(?P<name>\w+?)_(?:size(?:_bytes)? == (?P<bytes>\d+)"
+    r"|t(?:ype)? == (?:\w+::)*[a-z]+(?P<bits>\d+))"
+)
 
 
 def role_sizes(binding: FamilyBinding, entry: Entry) -> dict[str, int]:
     """Role → bytes, as far as an entry's arguments tell them."""
+    if entry.kind == "branch":
+        return _asked_sizes(binding, entry)
     sizes: dict[str, int] = {}
     if len(binding.args) != len(entry.args):
         return sizes
@@ -26,6 +33,21 @@ def role_sizes(binding: FamilyBinding, entry: Entry) -> dict[str, int]:
             sizes[role[1]] = int(size[1])
         elif named := _type_sizes().get(normal(arg)):
             sizes.setdefault(expression, named)
+    return sizes
+
+
+def _asked_sizes(binding: FamilyBinding, entry: Entry) -> dict[str, int]:
+    """Role → bytes, where a return asks for one size: `key_size == 4` is that of `KeyT`."""
+    sizes: dict[str, int] = {}
+    for role in {rule.unit.of for rule in binding.members.values() if rule.unit}:
+        name = role.removesuffix("T").lower()
+        for fact in entry.args:
+            parts = [_ASKED.fullmatch(part.strip(" ()")) for part in fact.split("||")]
+            asked = {
+                int(p["bytes"] or int(p["bits"]) // 8) for p in parts if p and p["name"] == name
+            }
+            if all(parts) and len(asked) == 1:
+                sizes[role] = asked.pop()
     return sizes
 
 

@@ -38,7 +38,8 @@ from policygen.report.views.sass import alike
 COMMENT = 65_536
 """Characters that a comment of a pull request holds."""
 UNTOUCHED = "No workload gets other values by it: those that it decides keep theirs."
-UNASKED = "Which workloads get other values by it is not known: the headers are not provable."
+UNDECIDED = "No workload that was asked is decided by it."
+UNASKED = "Which workloads get other values by it is not known: the compiler was not asked."
 COMPUTED = "No workload gets other values by it alone: it computes them from other returns."
 NOISE = 0.005
 """Less than this from 1 is neither a win nor a loss."""
@@ -80,7 +81,7 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         yield Heading("Entries")
         yield Filters("any word", _choices(document))
     for one in document.entries[:rows]:
-        asked = not document.unprovable
+        asked = bool(document.compared)
         yield Chapter(list(_entry(one, rows, asked=asked)), "entry", _facets(one))
     if rows and len(document.entries) > rows:
         yield Note(f"and {len(document.entries) - rows} more")
@@ -132,7 +133,7 @@ def _what(document: Review) -> tuple[str, list[str]]:
     found = [one.change for one in document.entries]
     counts = [f"{found.count(c)} {c}" for c in ("changed", "added", "removed") if c in found]
     head = ", ".join(counts) or "no entry"
-    if document.unprovable:
+    if not document.compared:
         return head, ["which workloads get other values is not known"]
     rows = _reached(document)
     points = plural(len({point_of(row.benchmark, row.workload) for row in rows}), "workload")
@@ -165,6 +166,8 @@ def _versions(one: Evidence) -> str:
 def _proven(document: Review) -> tuple[str, list[str]]:
     if document.unprovable:
         return "no", [f"not provable: {plural(len(document.unprovable), 'place')} in the headers"]
+    if not document.compared:
+        return "no", ["no binding covers what changed"]
     effect, sass = document.effect, document.sass
     if effect is None:
         rows = ["effect: not of a plan; what the compiler selects is below"]
@@ -181,6 +184,8 @@ def _proven(document: Review) -> tuple[str, list[str]]:
     lost = sum(entry.unreachable is not None for entry in document.entries)
     never = f"{plural(lost, 'entry', 'entries')} never selected"
     rows.append(f"reach: {never if lost else 'each entry is selected'}")
+    if document.uncovered:
+        rows.append(f"not asked: {plural(len(document.uncovered), 'place')} of the change")
     whole = effect is not None and sass is not None
     return ("no" if document.failures else "yes" if whole else "in part"), rows
 
@@ -235,7 +240,8 @@ def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Blo
         yield from _lot(arch, changed, lot, rows)
     if not lots:
         computed = one.kind == "branch" and any(one.inherits)
-        yield Note(UNASKED if not asked else COMPUTED if computed else UNTOUCHED)
+        known = COMPUTED if computed else UNTOUCHED if one.decides else UNDECIDED
+        yield Note(known if asked else UNASKED)
     for found in one.evidence[:rows]:
         yield from _evidence(found, rows)
     if one.reached and not one.evidence:

@@ -68,7 +68,7 @@ def test_a_comment_above_an_entry_counts_too():
 
 def test_every_arch_has_the_shared_memory_that_all_have():
     assert {arch.static for arch in archs().values()} == {48 * 1024}
-    assert all(arch.static <= arch.opt_in for arch in archs().values())
+    assert all(arch.static <= (arch.opt_in or arch.static) for arch in archs().values())
 
 
 def test_every_gpu_is_named_once_and_longer_names_come_first():

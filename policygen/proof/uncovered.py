@@ -1,0 +1,44 @@
+"""Finds what a change touches and no bound workload tells of: what it selects is not known."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from policygen.model.resolve import EntryPlace, Resolution
+from policygen.model.review import ReviewedEntry, Uncovered
+from policygen.proof.review import Touched
+from policygen.proof.sites import bound_headers
+
+UNBOUND = "no binding covers this header: what its change selects was not asked"
+UNDECIDED = "decides no workload that is bound: what its change selects was not asked"
+
+
+def uncovered_headers(lines: Mapping[str, int | None], version: str) -> Iterator[Uncovered]:
+    """Finds headers that no binding names; `lines` are those at which their code differs."""
+    for name in sorted(lines.keys() - bound_headers(version)):
+        if line := lines[name]:
+            yield Uncovered(header=name, line=line, what=UNBOUND)
+
+
+def undecided(entries: Sequence[Touched], sides: Sequence[Resolution]) -> set[EntryPlace]:
+    """Finds live entries that decide none of the workloads that were asked.
+
+    One that others inherit from shows in what these decide.
+    """
+    decided = {row.entry for side in sides for row in side.rows}
+    bases = {one.after.inherits for one in entries if one.after and one.after.inherits}
+    return {
+        one.place
+        for one in entries
+        if one.after is not None
+        and one.after.kind != "primary"
+        and one.after.inherits is None
+        and one.place not in decided
+        and not any(one.family.name in base for base in bases)
+    }
+
+
+def uncovered_entries(entries: Sequence[ReviewedEntry]) -> Iterator[Uncovered]:
+    """Finds entries that decide nothing that was asked, and can be selected."""
+    for one in entries:
+        if not one.decides and one.unreachable is None:
+            what = f"{one.place.name} {UNDECIDED}"
+            yield Uncovered(header=one.place.header, line=one.place.line, what=what)

@@ -1,0 +1,90 @@
+"""What a change touches and nobody was asked about."""
+
+import pytest
+
+from policygen.model.cub import Cub
+from policygen.model.resolve import EntryPlace, Resolution, ResolvedRow
+from policygen.proof.review import Known, Touched, reviewed, touched
+from policygen.proof.uncovered import uncovered_entries, uncovered_headers, undecided
+from policygen.source.code_diff import first_difference
+from tests.proof.test_review import CALL, FUNCTION, header
+
+BEFORE = header(FUNCTION % 7, CALL)
+AFTER = header(FUNCTION % 8, CALL)
+
+
+def resolution(*places: EntryPlace) -> Resolution:
+    return Resolution(
+        cub=Cub(root="/", version="3.6.0", dialect="selectors", found="--cub"),
+        toolchain="nvcc",
+        archs=("sm90",),
+        rows=tuple(
+            ResolvedRow(
+                benchmark="cub.bench.blur",
+                workload={"T": "I32"},
+                arch="sm90",
+                values={},
+                entry=place,
+                status="tuned",
+            )
+            for place in places
+        ),
+    )
+
+
+@pytest.fixture
+def changed() -> Touched:
+    (one,) = touched([BEFORE], [AFTER])
+    return one
+
+
+def told(entries, sides):
+    left = undecided(entries, sides)
+    found, _ = reviewed(entries, (), Known((), (), ()), left)
+    return [one.decides for one in found], [one.where for one in uncovered_entries(found)]
+
+
+def test_an_entry_that_decides_no_workload_is_told(changed):
+    decides, where = told([changed], [resolution()])
+    assert decides == [False]
+    line = changed.place.line
+    assert where == [
+        f"tuning_blur.cuh:{line}: get_sm90_tuning: key_size == 4 decides no workload that is"
+        " bound: what its change selects was not asked"
+    ]
+
+
+def test_one_that_decides_a_workload_is_compared(changed):
+    assert told([changed], [resolution(), resolution(changed.place)]) == ([True], [])
+
+
+def test_one_that_is_gone_decides_nothing_any_more(changed):
+    gone = Touched(changed.family, changed.before, None)
+    assert told([gone], [resolution()]) == ([True], [])
+
+
+def test_what_others_inherit_from_shows_in_these(changed):
+    base = Touched(changed.family, None, changed.after)
+    other = changed.after.model_copy(update={"inherits": f"{changed.family.name}<int>"})
+    assert told([base, Touched(changed.family, None, other)], [resolution()]) == ([True, True], [])
+
+
+def test_headers_without_a_binding_are_told_where_their_code_differs():
+    lines = {"tuning_blur.cuh": 7, "tuning_same.cuh": None, "tuning_scan.cuh": 3}
+    assert [one.where for one in uncovered_headers(lines, "3.6.0")] == [
+        "tuning_blur.cuh:7: no binding covers this header: what its change selects was not asked"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ("a b;\n", "a  b; // c\n\n/* d\n */\n", None),
+        ("a;\nb;\n", "a;\n// c\nc;\n", 3),
+        ("a;\n", "a;\nb;\n", 2),
+        ("a;\nb;\n", "a;\n", 2),
+        ("", "", None),
+    ],
+)
+def test_where_code_begins_to_differ(before, after, line):
+    assert first_difference("a.cuh", before.encode(), after.encode()) == line
