@@ -1,13 +1,15 @@
 """Databases as one database, as a table, or as a plot."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from policygen.app.filters import nothing_matches
 from policygen.app.inputs import ResultFiles, open_inputs
 from policygen.errors import InputError
 from policygen.model.labels import BASE
-from policygen.model.results import DataWarning, MergeReport
+from policygen.model.results import DataWarning, MergeReport, RunKey
 from policygen.report.plot_ratios import RatioPanel, ratio_plot
 from policygen.report.plot_scores import score_map
 from policygen.results.case import Case
@@ -21,6 +23,24 @@ from policygen.results.score import score_case
 from policygen.results.top import Warnings, open_cases
 
 KINDS: dict[str, Literal["csv", "parquet"]] = {".csv": "csv", ".parquet": "parquet"}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWhere:
+    """Where a workload was measured; anywhere where nothing is said."""
+
+    gpu: str | None = None
+    """The GPU as the database names it, or its beginning."""
+    ctk: str | None = None
+    cccl: str | None = None
+
+    def has(self, key: RunKey) -> bool:
+        """Whether that is where it was."""
+        fits = self.ctk in {None, key.ctk} and self.cccl in {None, key.cccl}
+        return fits and key.gpu.startswith(self.gpu or "")
+
+
+ANYWHERE = MeasuredWhere()
 
 
 def merge_databases(files: Sequence[str], out: Path, *, force: bool = False) -> MergeReport:
@@ -37,7 +57,12 @@ def export_rows(files: Sequence[str], out: Path) -> int:
 
 
 def plot_workload(
-    given: ResultFiles, out: Path, *, variants: Sequence[str] = (), parameters: str | None = None
+    given: ResultFiles,
+    out: Path,
+    *,
+    variants: Sequence[str] = (),
+    parameters: str | None = None,
+    measured: MeasuredWhere = ANYWHERE,
 ) -> tuple[DataWarning, ...]:
     """Plots the ratios of variants to base, or their scores over two `parameters`: `ipt,tpb`."""
     for name in (*given.files, *given.benches, *((given.base,) if given.base else ())):
@@ -49,7 +74,7 @@ def plot_workload(
         open_inputs(given) as files,
         open_cases(files.databases, warnings, pattern, chosen) as cases,
     ):
-        case = _only(cases)
+        case = _only([case for case in cases if measured.has(case.key)])
         scores = score_case(case, files.declared)
         where = ", ".join(f"{name}={value}" for name, value in case.workload.items())
         title = f"{case.algorithm}[{where}] on {case.key.gpu}"
@@ -67,18 +92,21 @@ def plot_workload(
     return warnings.all
 
 
-def _only(cases: tuple[Case, ...]) -> Case:
+def _only(cases: Sequence[Case]) -> Case:
     if len(cases) == 1:
         return cases[0]
+    if not cases:
+        raise nothing_matches()
     names = "".join(
         f"\n    {case.algorithm}[{', '.join(f'{n}={v}' for n, v in case.workload.items())}]"
         f" on {case.key.gpu}, ctk {case.key.ctk}, cccl {case.key.cccl}, {' + '.join(case.files)}"
         for case in cases[:10]
     )
     more = f"\n    and {len(cases) - 10} more" if len(cases) > 10 else ""
+    same = len({(case.algorithm, *case.workload.values()) for case in cases}) == 1
     raise InputError(
-        f"{len(cases)} workloads match, a plot shows one:{names}{more}"
-        if cases
-        else "nothing matches",
-        "Choose one with -R and -a, such as -a 'T{ct}=I32'.",
+        f"{len(cases)} workloads match, a plot shows one:{names}{more}",
+        "They differ in what they were measured on: choose with --gpu, --ctk and --cccl."
+        if same
+        else "Choose one with -R and -a, such as -a 'T{ct}=I32'.",
     )

@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from policygen.app.filters import parse_regex
+from policygen.app.filters import nothing_matches, parse_regex
 from policygen.app.inputs import ResultFiles, open_inputs
-from policygen.app.ranking import nothing_matches
 from policygen.errors import InputError
 from policygen.model.results import DbCoverage, DbInfo, DbTop, Rules
 from policygen.results.coverage import cover
@@ -26,10 +25,11 @@ def rank_variants(
     alpha: float = 1.0,
     current: str | None = None,
     record: Path | None = None,
+    explain: bool = False,
 ) -> DbTop:
     """Scores the variants of each workload and chooses among them; tells the `top` ones.
 
-    The choices are kept in the store `record`.
+    The choices are kept in the store `record`; `explain` adds what they rest on.
     """
     with open_inputs(given) as files:
         document = rank(
@@ -41,6 +41,8 @@ def rank_variants(
             rules=rules,
             current=current,
             declared=files.declared,
+            confirm_with=files.confirm,
+            explain=explain,
         )
         named = tuple(files.named(workload) for workload in document.workloads)
     if not named and not document.warnings:

@@ -28,6 +28,7 @@ from policygen.proof.overlay import overlay
 from policygen.proof.policies import ask_policies
 from policygen.proof.probe import AskedTree
 from policygen.proof.toolchain import find_toolchain
+from policygen.results.asked import NOT_ASKED
 from policygen.source.files import read_bytes
 from policygen.tree.manifest import shipped
 
@@ -67,9 +68,10 @@ def emit_selectors(
     with ranked(results, rules, session.note) as found:
         spaces = found.files.spaces
         emitter = Emitter(cub.version, target, structs, ask, found.choose, force, spaces=spaces)
-        wanted = _wanted(found.top.workloads, algorithms, cub.version)
+        wanted = _wanted(found.workloads(cub.version), algorithms, cub.version)
         tuned = emitter.emit([found.files.named(one) for one in wanted])
-    actions = [*(a for each in tuned for p in each.parts for a in p.actions), *emitter.refused]
+    told = [*(a for each in tuned for p in each.parts for a in p.actions), *emitter.refused]
+    actions = [action for action in told if action.reason != NOT_ASKED]
     written = [each for each in tuned if each.written]
     if not written:
         raise _nothing(actions)

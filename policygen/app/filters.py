@@ -66,3 +66,8 @@ def parse_axes(texts: Sequence[str]) -> Mapping[str, frozenset[str]]:
         values = value.removeprefix("[").removesuffix("]").split(",")
         chosen[name] = frozenset(v.strip() for v in values)
     return chosen
+
+
+def nothing_matches() -> InputError:
+    """A filter that leaves no workload."""
+    return InputError("nothing matches", "See what there is: policygen db info DB...")

@@ -1,8 +1,9 @@
 """What is given to `policygen db`: databases, NVBench results, search spaces, told by content."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
@@ -32,6 +33,8 @@ class ResultFiles:
     """Benchmark sources, a checkout or a cccl_meta_bench.csv: declared axes and search spaces."""
     base: str | None = None
     """NVBench's result of the base, where the files are those of variants."""
+    confirm: Sequence[str] = ()
+    """Databases of later runs, which decide."""
     where: Filter = EVERYTHING
 
 
@@ -44,11 +47,28 @@ class Inputs:
     declared: Mapping[tuple[str, str, str], tuple[str, ...]]
     made: Mapping[str, tuple[str, ...]]
     """Databases made for the time being, and the files that they were made of."""
+    confirm: tuple[Path, ...] = ()
+    """Databases of runs that confirm what is chosen."""
 
     def named(self, one: FromFiles) -> FromFiles:
         """What was measured, with the files that the user gave."""
         files = [name for path in one.databases for name in self.made.get(path, (path,))]
         return one.model_copy(update={"databases": tuple(files)})
+
+
+def ask_why(given: ResultFiles, why: str) -> ResultFiles:
+    """One workload, as it is typed: `cub.bench.reduce.sum T=I32` is `-R` and `-a`.
+
+    A shell makes several words of it: what is no file and has a `=` belongs to it, too.
+    """
+    name, *axes = why.split() or [""]
+    stray = [word for word in given.files if "=" in word and not Path(word).exists()]
+    if not name or any("=" not in axis for axis in axes):
+        raise InputError(f"--why {why!r} is no workload", "Such as: cub.bench.reduce.sum T=I32")
+    pairs = [axis.partition("=") for axis in (*axes, *stray)]
+    asked = [f"{axis if '{' in axis else axis + '{ct}'}={value}" for axis, _, value in pairs]
+    where = Filter(regex=f"{re.escape(name)}$", axes=(*given.where.axes, *asked))
+    return replace(given, files=[one for one in given.files if one not in stray], where=where)
 
 
 def is_results(path: Path) -> bool:
@@ -88,7 +108,7 @@ def open_inputs(given: ResultFiles) -> Iterator[Inputs]:
             made[str(path)] = files_of
         if not databases:
             raise InputError("no database is given", "Name a cccl_meta_bench.db.")
-        yield Inputs(tuple(databases), spaces, declared, made)
+        yield Inputs(tuple(databases), spaces, declared, made, expand(given.confirm))
 
 
 def _benchmarks(

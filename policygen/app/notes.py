@@ -1,6 +1,9 @@
 """Who is told how it goes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from policygen.model.results import DataWarning
+from policygen.untrusted import visible
 
 Progress = Callable[[int, int, str], None]
 """Is told how many compiles are done, of how many, and the last one's name."""
@@ -10,3 +13,9 @@ Note = Callable[[str], None]
 
 def unsaid(_text: str) -> None:
     """Keeps a note to itself."""
+
+
+def tell_warnings(warnings: Sequence[DataWarning], note: Note) -> None:
+    """Notes what was not usable."""
+    for warning in warnings:
+        note(visible(str(warning)))

@@ -1,8 +1,9 @@
 """From databases to a plan: what results would change in a tree, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from policygen import tree
@@ -22,14 +23,16 @@ from policygen.errors import InputError
 from policygen.model.plan import Options, Plan
 from policygen.model.results import ScoredWorkload
 from policygen.planning.again import again, check_decisions, check_same
-from policygen.planning.bases import base_remarks
+from policygen.planning.bases import base_remarks, with_bases
 from policygen.planning.files import check_tree
 from policygen.planning.legacy import part
+from policygen.planning.measured import of_versions
 from policygen.planning.memory import remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.planning.served import served
 from policygen.proof.oracle import Compiler
+from policygen.results.asked import NOT_ASKED
 from policygen.results.together import Together
 
 __all__ = ["Options", "plan_ranked", "plan_tunings", "read_plan"]
@@ -60,9 +63,13 @@ def plan_ranked(
     if options.provenance == "full" and options.date is None:
         today = datetime.now(UTC).date().isoformat()
         options = options.model_copy(update={"date": today})
-    workloads = results.top.workloads
-    names = _headers(workloads, session.cub.version)
+    version = session.cub.version
+    workloads = results.workloads(version)
+    names = _headers(workloads, version)
     found, data, compiler = open_tree(session.cub, names, progress=session.progress)
+    several = chain.from_iterable(of_versions(workloads, version).values())
+    bases = _bases(session, measured_on, {one.cccl for one in several})
+    workloads = with_bases(workloads, compiler, version, bases, options.arch)
 
     def together(cases: Sequence[PlacedResult]) -> Together:
         return results.choose([case.measurement.scored for case in cases])
@@ -70,14 +77,17 @@ def plan_ranked(
     sources, spaces = TuningTree(found.cub, compiler.headers, data), results.files.spaces
     planner = Planner(sources, options, compiler, together, prove=prove, spaces=spaces)
     plan = planner.plan(workloads)
-    remarks = base_remarks(plan, found.cub.version, _bases(session, measured_on, plan))
+    asked = {action.cccl for action in plan.actions if action.before is not None}
+    remarks = base_remarks(plan, version, _bases(session, measured_on, asked))
     remarks += served(plan, compiler.headers)
     work = Planned(plan, found, data, compiler)
     plan = with_families(work, planner, workloads)
     if not prove and plan.edits:
         remarks.append("what the change does, and what later architectures inherit, was not asked")
     told = {
-        "actions": tuple(map(results.files.named, plan.actions)),
+        "actions": tuple(
+            results.files.named(one) for one in plan.actions if one.reason != NOT_ASKED
+        ),
         "results": tuple(map(results.files.named, plan.results)),
         "remarks": (*remarks, *plan.remarks),
     }
@@ -119,10 +129,10 @@ def _headers(results: Sequence[ScoredWorkload], version: str) -> tuple[str, ...]
     return tuple(sorted(names))
 
 
-def _bases(session: Session, measured_on: str | None, plan: Plan) -> dict[str, Compiler]:
+def _bases(session: Session, measured_on: str | None, cccl: Collection[str]) -> dict[str, Compiler]:
     """The trees that were measured, by version, as far as they are at hand."""
     found: dict[str, Compiler] = {}
-    for version in sorted({version_of(a.cccl) for a in plan.actions if a.before is not None}):
+    for version in sorted(set(map(version_of, cccl))):
         if measured_on is not None:
             other = other_tree(session, measured_on)
         elif version == session.cub.version:

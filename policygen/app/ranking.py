@@ -1,16 +1,19 @@
 """The best variants of databases, for all that writes them somewhere."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from policygen.app.filters import nothing_matches
 from policygen.app.inputs import Inputs, ResultFiles, open_inputs
-from policygen.app.notes import Note
+from policygen.app.notes import Note, tell_warnings
 from policygen.errors import InputError
-from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
+from policygen.model.results import DbTop, Rules, ScoredWorkload
+from policygen.planning.measured import related
+from policygen.results.asked import split
+from policygen.results.choose import held_back
 from policygen.results.together import Together, choose_together
 from policygen.results.top import rank
-from policygen.untrusted import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +23,18 @@ class Ranked:
     files: Inputs
     top: DbTop
     rules: Rules
+    left_out: tuple[ScoredWorkload, ...] = ()
+    """Workloads that -R and -a leave out: what they say of an entry still counts."""
+
+    def workloads(self, version: str) -> tuple[ScoredWorkload, ...]:
+        """What is asked for, and what may share an entry with it."""
+        asked = self.top.workloads
+        return (*asked, *related(asked, self.left_out, version))
 
     def choose(self, wanted: Sequence[ScoredWorkload]) -> Together:
         """Chooses one variant for several workloads."""
         files = self.files
-        return choose_together(files.databases, wanted, self.rules, files.declared)
+        return choose_together(files.databases, wanted, self.rules, files.declared, files.confirm)
 
 
 @contextmanager
@@ -35,24 +45,14 @@ def ranked(given: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
     with open_inputs(given) as files:
         top = rank(
             files.databases,
-            pattern=given.where.pattern,
-            axes=given.where.values,
             top=rules.candidates + 1,
             rules=rules,
             declared=files.declared,
+            confirm_with=files.confirm,
         )
         tell_warnings(top.warnings, note)
-        if not top.workloads:
+        asked, left_out = split(top.workloads, given.where.pattern, given.where.values)
+        if not asked:
             raise nothing_matches()
-        yield Ranked(files, top, rules)
-
-
-def tell_warnings(warnings: Sequence[DataWarning], note: Callable[[str], None]) -> None:
-    """Notes what was not usable."""
-    for warning in warnings:
-        note(visible(str(warning)))
-
-
-def nothing_matches() -> InputError:
-    """A filter that leaves no workload."""
-    return InputError("nothing matches", "See what there is: policygen db info DB...")
+        written = tuple(held_back(one, rules) for one in asked)
+        yield Ranked(files, top.model_copy(update={"workloads": written}), rules, left_out)

@@ -1,25 +1,33 @@
 """`policygen db`: what tuning databases hold, how good the variants are, which ones to take."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from policygen.app.databases import Told, cover_spaces, describe_databases, rank_variants
-from policygen.app.inputs import ResultFiles
-from policygen.app.ranking import tell_warnings
+from policygen.app.inputs import ResultFiles, ask_why
+from policygen.app.notes import tell_warnings
 from policygen.app.rules import choose_rules
 from policygen.cli.options import Command, config_option, decorated, filter_options, output_options
 from policygen.cli.output import Output
 from policygen.cli.progress import warn
 from policygen.cli.result_options import (
+    confirm_option,
     database_options,
     files_argument,
     given_results,
     rule_options,
 )
-from policygen.report.views.db import print_choices, print_coverage, print_info, print_top
+from policygen.report.views.db import (
+    print_choices,
+    print_coverage,
+    print_info,
+    print_top,
+    print_why,
+)
 
 
 def ranking(command: Command) -> Command:
@@ -43,6 +51,7 @@ def ranking(command: Command) -> Command:
             show_default=True,
             help="CCCL's: only runtime workloads whose samples differ from base's (p < alpha).",
         ),
+        confirm_option,
         config_option,
     )
 
@@ -63,10 +72,20 @@ def top(given: ResultFiles, top: int, output: Output, **wanted: Any) -> int:
 @click.option(
     "--record", metavar="FILE", help="Keep the decisions in this store, such as policygen.db."
 )
+@click.option(
+    "--why",
+    metavar="WORKLOAD",
+    help="The whole reasoning for one workload: cub.bench.reduce.sum T=I32.",
+)
 @output_options
-def choose(given: ResultFiles, record: str | None, output: Output, **wanted: Any) -> int:
+def choose(
+    given: ResultFiles, record: str | None, why: str | None, output: Output, **wanted: Any
+) -> int:
     """Chooses one variant per workload, or base, and says why not the others."""
-    return _show(_rank(given, None, record, **wanted), print_choices, output)
+    if why is not None:
+        given = ask_why(given, why)
+    document = _rank(given, None, record, explain=why is not None, **wanted)
+    return _show(document, print_choices if why is None else print_why, output)
 
 
 @click.command()
@@ -106,7 +125,17 @@ def _rank(
     current: str | None,
     prefer_simple: bool | None,
     rules: dict[str, Any],
+    confirm: tuple[str, ...],
+    explain: bool = False,
 ) -> Told:
     chosen = choose_rules(current, prefer_simple=prefer_simple, **rules)
     store = None if record is None else Path(record)
-    return rank_variants(given, chosen, top=top, alpha=alpha, current=current, record=store)
+    return rank_variants(
+        replace(given, confirm=confirm),
+        chosen,
+        top=top,
+        alpha=alpha,
+        current=current,
+        record=store,
+        explain=explain,
+    )

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from policygen.app.database_files import export_rows, merge_databases, plot_workload
+from policygen.app.database_files import MeasuredWhere, export_rows, merge_databases, plot_workload
 from policygen.app.inputs import ResultFiles
-from policygen.app.ranking import tell_warnings
+from policygen.app.notes import tell_warnings
 from policygen.cli.options import output_options
 from policygen.cli.output import Output
 from policygen.cli.progress import warn
@@ -22,14 +22,15 @@ from policygen.report.views.db_merge import print_merge
 def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
     """Merges databases into one that CCCL's own scripts read; conflicts are reported.
 
-    The first file that has a row wins. Sources stay as they are.
+    The first file that has a row wins, and the exit status is 1 where one was left out. Sources
+    stay as they are.
     """
     report = merge_databases(files, Path(out), force=force)
     if output.as_json:
         click.echo(report.to_json())
     else:
         print_merge(report, verbose=output.verbose, quiet=output.quiet)
-    return 0
+    return int(any(table.conflicts or table.unusable for table in report.tables))
 
 
 @click.command()
@@ -49,17 +50,30 @@ def export(files: tuple[str, ...], out: str, quiet: bool) -> int:
 @click.option(
     "--variant", "variants", multiple=True, metavar="LABEL", help="Repeatable. [the best]"
 )
+@click.option("--gpu", metavar="NAME", help="The GPU, as the database names it, or its beginning.")
+@click.option("--ctk", metavar="VERSION", help="The version of the toolkit.")
+@click.option("--cccl", metavar="VERSION", help="The version of CCCL.")
 @click.option("--map", "axes_of_map", metavar="X,Y", help="The score over two parameters instead.")
 @click.option("-o", "--out", required=True, metavar="FILE", help="An .svg or a .png file.")
 @click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
 def plot(
-    given: ResultFiles, variants: tuple[str, ...], axes_of_map: str | None, out: str, quiet: bool
+    given: ResultFiles,
+    variants: tuple[str, ...],
+    gpu: str | None,
+    ctk: str | None,
+    cccl: str | None,
+    axes_of_map: str | None,
+    out: str,
+    quiet: bool,
 ) -> int:
     """Plots one workload: ratio to base by quantile per runtime workload, or a map of scores.
 
     A curve above the red line at 1 is faster than base. -R and -a choose the workload.
     """
-    warnings = plot_workload(given, Path(out), variants=variants, parameters=axes_of_map)
+    measured = MeasuredWhere(gpu, ctk, cccl)
+    warnings = plot_workload(
+        given, Path(out), variants=variants, parameters=axes_of_map, measured=measured
+    )
     tell_warnings(warnings, warn)
     if not quiet:
         click.echo(f"written to {out}")

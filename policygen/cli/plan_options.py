@@ -12,12 +12,17 @@ from policygen.app.planned import Planned
 from policygen.app.rules import Rules, choose_rules
 from policygen.app.session import Session
 from policygen.cli.options import Command, cub_option, decorated, filter_options
-from policygen.cli.result_options import given_results, result_options, rule_options
+from policygen.cli.result_options import (
+    confirm_option,
+    given_results,
+    result_options,
+    rule_options,
+)
 
 GIVEN = (
     "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
     "force", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
-    "without_samples",
+    "without_samples", "confirm", "accept_unconfirmed",
 )  # fmt: skip
 
 _MEASURED_ON: Callable[..., Any] = click.option(
@@ -25,6 +30,12 @@ _MEASURED_ON: Callable[..., Any] = click.option(
     metavar="TREE",
     help="The tree that was measured, to compare its base: a path, a fetched version or a"
     " git revision.  [default: the recorded version, when it is fetched]",
+)
+_ACCEPT: Callable[..., Any] = click.option(
+    "--accept-unconfirmed",
+    is_flag=True,
+    default=None,
+    help="Write also what only the search says that found it, and that may be luck.",
 )
 _FORCE: Callable[..., Any] = click.option(
     "--force", is_flag=True, help="Take results of GPUs of other architectures."
@@ -83,12 +94,13 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
 
 def choice_options(command: Command) -> Command:
     """`--db`, `--arch`, and what a choice must fulfil."""
-    return decorated(command, rule_options, _FORCE, *_INPUTS)
+    return decorated(command, rule_options, _ACCEPT, confirm_option, _FORCE, *_INPUTS)
 
 
 def planning_options(command: Command) -> Command:
     """`--db`, `--arch` and what changes the plan."""
-    return decorated(command, rule_options, _MEASURED_ON, _FORCE, *_WRITING, *_INPUTS)
+    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _FORCE)
+    return decorated(command, *chosen, *_WRITING, *_INPUTS)
 
 
 def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Planned:
@@ -102,10 +114,11 @@ def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Pla
 
 def chosen_files(given: Mapping[str, Any]) -> ResultFiles:
     """The databases, and what of them is asked for."""
-    names = ("files", "benches", "base", "regex", "axes")
+    names = ("files", "benches", "base", "confirm", "regex", "axes")
     return given_results(**{name: given[name] for name in names})
 
 
 def choice_rules(given: Mapping[str, Any]) -> Rules:
     """What a choice must fulfil."""
-    return choose_rules(prefer_simple=False, **given["rules"])
+    accept = given["accept_unconfirmed"]
+    return choose_rules(prefer_simple=False, accept_unconfirmed=accept, **given["rules"])

@@ -1,6 +1,6 @@
 """Which results are meant, and when a variant of them is worth writing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -26,6 +26,14 @@ def result_options(command: Command) -> Command:
     )(command)
 
 
+confirm_option: Callable[[Command], Command] = click.option(
+    "--confirm",
+    multiple=True,
+    metavar="DB",
+    help="A later run of the finalists, which decides; or a glob of such. Repeatable.",
+)
+
+
 def database_options(command: Command) -> Command:
     """DB…, `--bench`, `--base`, `-R` and `-a`, as one `given`."""
     names = ("files", "benches", "base", "regex", "axes")
@@ -42,12 +50,13 @@ def given_results(
     files: Sequence[str],
     benches: Sequence[str] = (),
     base: str | None = None,
+    confirm: Sequence[str] = (),
     *,
     regex: str,
     axes: tuple[str, ...],
 ) -> ResultFiles:
     """Databases, and what of them is asked for."""
-    return ResultFiles(files, benches, base, Filter(regex=regex, axes=axes))
+    return ResultFiles(files, benches, base, confirm, Filter(regex=regex, axes=axes))
 
 
 def rule_options(command: Command) -> Command:

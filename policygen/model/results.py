@@ -8,6 +8,8 @@ from policygen.model.base import Derived, Document, Record
 
 Verdict = Literal["better", "worse", "too close to call", "mixed"]
 Decision = Literal["use", "keep base"]
+ScoreOrigin = Literal["shrunken", "confirmed"]
+"""A search's score without what is likely luck, or that of a run that the choice did not see."""
 
 
 class Interval(Record):
@@ -66,8 +68,23 @@ class Choice(Record):
     decision: Decision
     variant: str | None
     score: float | None = None
+    """What is expected of the variant: see `origin`."""
     reason: str
     rejected: tuple[RejectedVariant, ...] = ()
+    raw_score: float | None = None
+    """As the search measured it."""
+    origin: ScoreOrigin | None = None
+    noise: float | None = None
+    """The standard deviation of a score in one run."""
+    noise_origin: str | None = None
+    tried: int = 0
+    """Variants that were measured whole: the best one is the luckiest of so many."""
+    luck: float | None = None
+    """What the best of so many exceeds in one search of twenty, if all are as fast as base."""
+    unconfirmed: bool = False
+    """Whether it is chosen, and no run but the search that found it says so."""
+    runs: int = 1
+    """Runs of the search that are combined."""
 
 
 class Measured(RunKey, Derived):
@@ -85,6 +102,30 @@ class Measured(RunKey, Derived):
         return " + ".join(self.databases)
 
 
+class RuntimeWorkload(Record):
+    """One runtime workload, and how well it is known."""
+
+    subbench: str
+    point: dict[str, str]
+    weight: float
+    base: float
+    """Seconds; the mean of the runs."""
+    noise: float
+    """The standard deviation of a ratio in one run."""
+
+
+class Reasoning(Record):
+    """What a choice was made from, for `db choose --why`."""
+
+    runtime: tuple[RuntimeWorkload, ...]
+    confirming: tuple[str, ...] = ()
+    """Databases of confirming runs."""
+    enough: float | None = None
+    """What one confirming run of the best variant has to say for it to be chosen."""
+    runs: int | None = None
+    """As many confirming runs as find a gain of 3 % in four of five searches; none: over nine."""
+
+
 class ScoredWorkload(Measured):
     """The variants of a workload, the best first."""
 
@@ -95,20 +136,28 @@ class ScoredWorkload(Measured):
     """Variants that were, base included; `variants` may hold fewer."""
     incomplete: int
     """Variants that were not measured on all runtime workloads."""
+    declared: int | None = None
+    """Runtime workloads that the declared axes make; none where they are not known."""
+    missing: tuple[str, ...] = ()
+    """What base was not measured on, although variants were or the benchmark declares it."""
     variants: tuple[ScoredVariant, ...]
     choice: Choice | None = None
+    reasoning: Reasoning | None = None
+    base_differs: bool = False
+    """Whether the compiler says that base had other values there than in the tree of a plan."""
 
 
 class Rules(Record):
     """When a variant is worth writing into a header; `[choose]` in `policygen.toml` sets them."""
 
     least_score: float = Field(default=1.015, gt=0)
-    """Two GPUs of one kind gave scores up to 0.012 apart."""
+    """What is gained has to be worth an entry, noise or none."""
     worst_allowed: float = Field(default=0.95, ge=0)
     """The least ratio of any runtime workload."""
     confidence: float = Field(default=0.95, gt=0, lt=1)
-    noise: float = Field(default=0.012, ge=0)
-    """Scores of two runs of the same variant differ by as much."""
+    """Of intervals, and that a search where nothing is faster than base finds nothing."""
+    noise: float | None = Field(default=None, gt=0)
+    """The standard deviation of a score in one run, in place of what is known of it."""
     point_noise: float = Field(default=0.04, ge=0)
     """Centers of single runtime workloads differ by as much between two runs."""
     prefer_simple: bool = False
@@ -116,6 +165,10 @@ class Rules(Record):
     """Whether a variant may be chosen although no samples tell how sure its score is."""
     candidates: int = Field(default=5, ge=1)
     """How many of the best are told with a reason."""
+    holds: float = Field(default=1.06, gt=0)
+    """Scores from which on nearly all of those that one run chose were found again."""
+    accept_unconfirmed: bool = False
+    """Whether to write what only the search that found it says, also under `holds`."""
 
 
 class DataWarning(Record):

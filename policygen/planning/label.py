@@ -13,5 +13,9 @@ def label(variant: ScoredVariant, case: PlacedResult, options: Options) -> str:
     if options.provenance == "scores":
         return text
     scored = case.measurement.scored
-    origin = (gpu_name(scored.gpu), f"CUDA {scored.ctk}", f"CCCL {scored.cccl}", options.date)
+    choice = case.measurement.choice
+    told = choice.origin if choice.variant == variant.variant else None
+    score = {"shrunken": "score without luck", "confirmed": "score confirmed", None: None}[told]
+    tool, cccl = f"CUDA {scored.ctk}", f"CCCL {scored.cccl}"
+    origin = (gpu_name(scored.gpu), tool, cccl, options.date, score)
     return f"{text}  ({', '.join(part for part in origin if part)})"

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from policygen.bindings.archs import gpu_arch
-from policygen.bindings.recorded import Recorded, benchmark_of, recorded, today
+from policygen.bindings.load import bound
+from policygen.bindings.recorded import Recorded, benchmark_of, recorded, today, version_of
 from policygen.bindings.variant import variant_parameters
 from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
@@ -24,6 +26,8 @@ _RELEASE = re.compile(
     r"v?([0-9]{1,9}(?:\.[0-9]{1,9})*)(?:[-.](dev|rc)([0-9]{0,9}))?(?:-([0-9]{1,9})-g)?"
 )
 _STAGES = {"dev": 0, "rc": 1, None: 2}
+MINORS = 100
+"""More than a major version of CCCL has minor ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,11 @@ class Measurement:
     @property
     def chosen(self) -> ScoredVariant | None:
         """The scores of the variant that is chosen; none where base is kept."""
-        return self.variant(self.choice.variant)
+        found = self.variant(self.choice.variant)
+        if found is None or self.choice.score is None or self.choice.raw_score is None:
+            return found
+        # What is written is what is expected, not what luck made of it.
+        return found.model_copy(update={"score": self.choice.score})
 
     def variant(self, label: str | None) -> ScoredVariant | None:
         """The scores of one of its variants."""
@@ -92,7 +100,7 @@ def measurements(
         _check_gpus(scored, arch)
     found: dict[Point, Measurement] = {}
     refused: list[Refused] = []
-    for one in sorted(scored, key=lambda one: _worth(one, arch), reverse=True):
+    for one in sorted(scored, key=lambda one: _worth(one, version, arch), reverse=True):
         if reason := _useless(one, arch, force=force):
             refused.append((one, rejected(one, reason)))
             continue
@@ -104,10 +112,45 @@ def measurements(
             continue
         better = found.setdefault(measurement.point, measurement)
         if better is not measurement:
-            reason = f"measured again {_how(better.scored, one)}: that counts"
+            same = one.base_differs and not better.scored.base_differs
+            base = ", whose base has the tree's values" if same else ""
+            reason = f"measured again {_how(better.scored, one)}{base}: that counts"
             refused.append((one, measurement.rejected(reason)))
     order = {id(one): position for position, one in enumerate(scored)}
     return sorted(found.values(), key=lambda m: order[id(m.scored)]), refused
+
+
+def of_versions(
+    scored: Sequence[ScoredWorkload], version: str
+) -> Mapping[Point, Sequence[ScoredWorkload]]:
+    """The workloads that several versions of CCCL were measured for, as the tree calls them."""
+    found: dict[Point, list[ScoredWorkload]] = {}
+    for one in scored:
+        with suppress(InputError):  # it is rejected for that
+            found.setdefault(_measurement(one, version, ()).point, []).append(one)
+    return {
+        point: each
+        for point, each in found.items()
+        if len({version_of(one.cccl) for one in each}) > 1
+    }
+
+
+def related(
+    asked: Sequence[ScoredWorkload], left_out: Sequence[ScoredWorkload], version: str
+) -> tuple[ScoredWorkload, ...]:
+    """What was left out and may share an entry with what is asked for."""
+    names = {one.algorithm for one in asked}
+    sites = {s for name in names for s in _sites(name, version)}
+    return tuple(one for one in left_out if sites & _sites(one.algorithm, version))
+
+
+def _sites(name: str, version: str) -> set[str]:
+    return {
+        benchmark.site
+        for algorithm in bound(version)
+        for benchmark in algorithm.benchmarks
+        if benchmark.name == name
+    }
 
 
 def others(measurement: Measurement, written: str) -> tuple[RejectedVariant, ...]:
@@ -194,10 +237,22 @@ def _useless(scored: ScoredWorkload, arch: str, *, force: bool) -> str | None:
     return None
 
 
-def _worth(scored: ScoredWorkload, arch: str) -> tuple[object, ...]:
-    """A GPU that fits counts more than one that is forced; then newer versions count more."""
-    fits = gpu_arch(scored.gpu) == arch
-    return fits, _age(scored.cccl), _age(scored.ctk), scored.gpu
+def _worth(scored: ScoredWorkload, version: str, arch: str) -> tuple[object, ...]:
+    """A GPU that fits counts more than one that is forced; then the same base; then the nearest."""
+    fits, near = gpu_arch(scored.gpu) == arch, -_apart(scored.cccl, version)
+    ages = _age(scored.cccl), _age(scored.ctk)
+    return fits, not scored.base_differs, near, *ages, scored.gpu
+
+
+def _apart(cccl: str, version: str) -> int:
+    """Minor versions between what was measured and the tree; patches are none."""
+    (major, minor, *_), (other, second, *_) = ((*_parts(v), 0, 0) for v in (cccl, version))
+    return abs((major - other) * MINORS + minor - second)
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    match = _RELEASE.match(version)
+    return tuple(map(int, match[1].split("."))) if match else ()
 
 
 def _age(version: str) -> tuple[object, ...]:

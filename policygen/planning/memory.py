@@ -60,6 +60,7 @@ def chosen_alone(scored: ScoredWorkload) -> ScoredWorkload:
     return scored.model_copy(
         update={
             "choice": choice.model_copy(update={"rejected": ()}) if choice else None,
+            "reasoning": None,
             "variants": tuple(_scores(v) for v in scored.variants if v.variant == label),
         }
     )

@@ -42,28 +42,36 @@ def ratio_plot(title: str, panels: Sequence[RatioPanel], path: Path) -> None:
 
 
 def draw_ratios(figure: "Figure", panels: Sequence[RatioPanel]) -> None:
-    """Draw a grid of panels that share their axes: rows and columns in the order of the panels."""
-    rows = list(dict.fromkeys(panel.row for panel in panels))
-    columns = list(dict.fromkeys(panel.column for panel in panels))
+    """Draw panels that share their axes, a row for each size; none for what does not exist."""
+    by_row: dict[str, list[RatioPanel]] = {}
+    for panel in panels:
+        by_row.setdefault(panel.row, []).append(panel)
+    rows = list(by_row)
+    titles = [[panel.column for panel in each] for each in by_row.values()]
+    width = max(map(len, titles))
     names = list(dict.fromkeys(name for panel in panels for name in panel.variants))
-    _size(figure, rows, columns, names)
-    grid = figure.subplots(len(rows), len(columns), sharex=True, sharey=True, squeeze=False)
+    _size(figure, len(rows), width, names)
+    grid = figure.subplots(len(rows), width, sharex=True, sharey=True, squeeze=False)
     drawn: dict[str, Any] = {}
     extremes: list[float] = []
     empty = set(grid.flat)
-    for panel in panels:
-        axes = grid[rows.index(panel.row), columns.index(panel.column)]
+    places = [
+        (grid[r, c], panel) for r, row in enumerate(rows) for c, panel in enumerate(by_row[row])
+    ]
+    for axes, panel in places:
         empty.discard(axes)
         for name, sample in panel.variants.items():
             x, y = quantile_ratios(panel.base, sample)
             extremes += [float(y.min()), float(y.max())]
             drawn[name] = axes.plot(x, y, linewidth=1.2, **_look(names.index(name)))[0]
     for axes in grid.flat:
-        _dress(axes, missing=axes in empty)
+        _dress(axes)
+        axes.set_visible(axes not in empty)
     for axes, row in zip(grid[:, 0], rows, strict=True):
         axes.set_ylabel(_broken(row))
-    for axes, column in zip(grid[0], columns, strict=True):
-        axes.set_title(_broken(column))
+    same = all(title == titles[0] for title in titles)
+    for axes, panel in places[:width] if same else places:
+        axes.set_title(_broken(panel.column))
     axes.set_xlim(0, 1)
     axes.set_ylim(*_limits(extremes))
     # Labels of the whole figure would lie over a legend outside of the axes: its title says it.
@@ -88,14 +96,12 @@ def _look(index: int) -> dict[str, Any]:
     return {"color": COLOURS[index % len(COLOURS)], "linestyle": stroke}
 
 
-def _dress(axes: "Axes", *, missing: bool) -> None:
+def _dress(axes: "Axes") -> None:
     axes.axhline(1, color="red", linewidth=0.8, alpha=0.8, zorder=1)
     axes.grid(color="#e4e4e4", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.set_xticks([0.25, 0.5, 0.75])
     axes.tick_params(length=2)
-    if missing:
-        axes.text(0.5, 0.5, "no samples", transform=axes.transAxes, ha="center", color="#808080")
 
 
 def _limits(values: list[float]) -> tuple[float, float]:
@@ -104,11 +110,11 @@ def _limits(values: list[float]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _size(figure: "Figure", rows: list[str], columns: list[str], names: list[str]) -> None:
+def _size(figure: "Figure", rows: int, columns: int, names: list[str]) -> None:
     """Set the size: few panels are large, many are small, and none is too small to read."""
-    width = min(4.5, max(1.9, 10 / len(columns)))
-    height = min(2.4, max(1.5, 8 / len(rows)))
-    figure.set_size_inches(max(5.5, width * len(columns) + 0.7), height * len(rows) + 0.9)
+    width = min(4.5, max(1.9, 10 / columns))
+    height = min(2.4, max(1.5, 8 / rows))
+    figure.set_size_inches(max(5.5, width * columns + 0.7), height * rows + 0.9)
     lines = 1 + -(-len(names) // _legend_columns(figure, names))
     figure.set_figheight(figure.get_figheight() + 0.17 * lines)
 

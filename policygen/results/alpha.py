@@ -14,7 +14,7 @@ Flags = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
 
 def distinct(case: Case, reader: SampleReader, alpha: float) -> Case | None:
     """A variant stays when it differs from base wherever any variant does; none when none does."""
-    complete = np.all([~np.isnan(part.centers).any(axis=1) for part in case.parts], axis=0)
+    complete = np.all([(part.repeats > 0).all(axis=1) for part in case.parts], axis=0)
     differs = [_differences(part, reader, alpha, np.flatnonzero(complete)) for part in case.parts]
     parts = tuple(
         _only(part, flags) for part, flags in zip(case.parts, differs, strict=True) if flags.any()
@@ -25,19 +25,20 @@ def distinct(case: Case, reader: SampleReader, alpha: float) -> Case | None:
 
 
 def _differences(part: Part, reader: SampleReader, alpha: float, variants: Integers) -> Flags:
-    found: Flags = np.zeros((len(part.centers), len(part.points)), np.bool_)
-    base = reader.base(part)
-    for variant in variants[variants > 0]:
-        for column, samples in enumerate(reader.read(part, variant)):
-            reference = base[column]
-            if samples is not None and reference is not None:
-                found[variant, column] = p_value(reference, samples) < alpha
+    found: Flags = np.zeros((part.centers.shape[1], len(part.points)), np.bool_)
+    for run in range(len(part.centers)):
+        base = reader.base(part, run)
+        for variant in variants[variants > 0]:
+            for column, samples in enumerate(reader.read(part, variant, run)):
+                reference = base[column]
+                if samples is not None and reference is not None:
+                    found[variant, column] |= p_value(reference, samples) < alpha
     return found
 
 
 def _only(part: Part, differs: Flags) -> Part:
     kept = np.flatnonzero(differs.any(axis=0))
     centers: Floats = part.centers.copy()
-    centers[1:][~differs[1:]] = np.nan
+    centers[:, 1:][:, ~differs[1:]] = np.nan
     points = tuple(part.points[column] for column in kept)
-    return Part(part.table, points, centers[:, kept], part.rowids[:, kept], part.origins[:, kept])
+    return replace(part, points=points, centers=centers[:, :, kept], rowids=part.rowids[:, :, kept])

@@ -1,4 +1,4 @@
-"""Bootstrap of medians: how sure a ratio or a score is, from the samples of one run.
+"""Bootstrap of medians: how sure one run is of its centers, from its samples.
 
 The median of a resample of n sorted samples is an order statistic: its position is drawn directly,
 instead of drawing and sorting n samples each time.
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from policygen.model.results import Interval
 from policygen.results.load import Floats
 from policygen.results.samples import Samples
 
@@ -48,19 +47,3 @@ def _positions(count: int) -> tuple[Positions, Positions]:
         np.minimum((lower * count).astype(np.int64), top),
         np.minimum((upper * count).astype(np.int64), top),
     )
-
-
-def interval(draws: Floats, confidence: float) -> Interval:
-    """The middle part of the draws."""
-    ordered = np.sort(draws)
-    tail = (1 - confidence) / 2
-    return Interval(low=_quantile(ordered, tail), high=_quantile(ordered, 1 - tail))
-
-
-def _quantile(ordered: Floats, share: float) -> float:
-    """Between the two nearest draws; numpy's own takes five times as long for few numbers."""
-    place = share * (ordered.size - 1)
-    below = int(place)
-    above = min(below + 1, ordered.size - 1)
-    low, high = float(ordered[below]), float(ordered[above])
-    return low + (high - low) * (place - below)

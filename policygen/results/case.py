@@ -10,22 +10,42 @@ import numpy as np
 from policygen.model.labels import BASE
 from policygen.model.results import DataWarning, RunKey
 from policygen.results.database import Database, ResultTable
-from policygen.results.load import Codes, Floats, Integers, Point, Rows
+from policygen.results.load import Floats, Integers, Point, Rows
 
 Warn = Callable[[DataWarning], None]
+TWICE = "rows that stand there twice with different centers are left out"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One sub-benchmark of a case: variants by runtime workloads, base first."""
+    """One sub-benchmark of a case: runs by variants by runtime workloads, base first."""
 
     table: ResultTable
     points: tuple[Point, ...]
     centers: Floats
-    """NaN where a variant was not measured."""
+    """NaN where a variant was not measured; a run is one database."""
     rowids: Integers
-    origins: Codes
-    """Which of the case's databases a row comes from."""
+    without_base: tuple[Point, ...] = ()
+    """Runtime workloads where variants were measured, but base was not."""
+
+    @property
+    def ratios_by_run(self) -> Floats:
+        """Each row against the base of its own run; over 1 is faster."""
+        return np.asarray(self.centers[:, :1] / self.centers)
+
+    @property
+    def repeats(self) -> Integers:
+        """How many runs compare a variant with base on a runtime workload."""
+        return np.asarray((~np.isnan(self.ratios_by_run)).sum(axis=0), np.int64)
+
+    @property
+    def ratios(self) -> Floats:
+        """Variants by runtime workloads: the mean over the runs; NaN where no run has both."""
+        found, counts = self.ratios_by_run, self.repeats
+        if len(found) == 1:
+            return np.asarray(found[0])
+        total = np.nansum(found, axis=0)
+        return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +86,11 @@ class _Slice:
     index: Integers
 
     @property
-    def identities(self) -> set[tuple[str, str, Point]]:
-        rows = self.rows
-        return {
-            (rows.table.subbench, rows.variants[v], rows.points[p])
-            for v, p in zip(rows.variant[self.index], rows.point[self.index], strict=True)
-        }
+    def has_base(self) -> bool:
+        """Whether something can be compared with it."""
+        known = self.rows.variants
+        own = known.index(BASE) if BASE in known else -1
+        return bool((self.rows.variant[self.index] == own).any())
 
 
 _CaseKey = tuple[str, str, str, str, tuple[tuple[str, str], ...]]
@@ -86,10 +105,10 @@ def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
     cases: list[Case] = []
     for key in sorted(found, key=_natural):
         for slices in _comparable(found[key]):
-            case = _case(key, slices)
+            case = _case(key, slices, warn)
             if case is not None:
                 cases.append(case)
-            lost = [s for s in slices if case is None or s.rows.table.name in case.without_base]
+            lost = [one for one in slices if not one.has_base]
             _warn_of_missing_base(key, lost, warn)
     return tuple(cases)
 
@@ -120,7 +139,7 @@ def _slices(rows: Rows) -> Iterator[tuple[_CaseKey, _Slice]]:
 
 
 def _comparable(slices: list[_Slice]) -> Iterator[list[_Slice]]:
-    """Databases are pooled only where no row stands in two of them."""
+    """Databases are runs of one case, unless their benchmarks are different ones."""
     by_file: dict[int, list[_Slice]] = {}
     axes: dict[str, set[tuple[str, ...]]] = {}
     for part in slices:
@@ -129,21 +148,11 @@ def _comparable(slices: list[_Slice]) -> Iterator[list[_Slice]]:
     if any(len(orders) > 1 for orders in axes.values()):
         # Other axes, or the same ones in another order: another version of the benchmark.
         yield from by_file.values()
-        return
-    if len(by_file) > 1:
-        seen: set[tuple[str, str, Point]] = set()
-        total = 0
-        for part in slices:
-            identities = part.identities
-            total += len(identities)
-            seen |= identities
-        if len(seen) < total:
-            yield from by_file.values()
-            return
-    yield slices
+    else:
+        yield slices
 
 
-def _case(key: _CaseKey, slices: list[_Slice]) -> Case | None:
+def _case(key: _CaseKey, slices: list[_Slice], warn: Warn) -> Case | None:
     algorithm, gpu, ctk, cccl, workload = key
     databases = tuple({id(s.rows.database): s.rows.database for s in slices}.values())
     names: dict[str, int] = {BASE: 0}
@@ -153,41 +162,82 @@ def _case(key: _CaseKey, slices: list[_Slice]) -> Case | None:
     by_table: dict[str, list[_Slice]] = {}
     for part in slices:
         by_table.setdefault(part.rows.table.subbench, []).append(part)
-    made = {same[0].rows.table.name: _part(same, names, databases) for same in by_table.values()}
-    parts = tuple(part for part in made.values() if part is not None)
+    made = {
+        same[0].rows.table.name: _part(same, names, databases, warn) for same in by_table.values()
+    }
+    parts = tuple(part for part in made.values() if part.points)
     if not parts:
         return None
     run = RunKey(gpu=gpu, ctk=ctk, cccl=cccl)
-    without = tuple(name for name, part in made.items() if part is None)
+    without = tuple(name for name, part in made.items() if not part.points)
     return Case(algorithm, run, dict(workload), databases, tuple(names), parts, without)
 
 
 def _part(
-    slices: list[_Slice], names: Mapping[str, int], databases: tuple[Database, ...]
-) -> Part | None:
-    """The runtime workloads are those that base was measured on."""
+    slices: list[_Slice], names: Mapping[str, int], databases: tuple[Database, ...], warn: Warn
+) -> Part:
+    """The runtime workloads are those that base was measured on, in any of the runs."""
     points: dict[Point, int] = {}
+    others: dict[Point, None] = {}
     for part in slices:
         rows = part.rows
-        for variant, point in zip(rows.variant[part.index], rows.point[part.index], strict=True):
-            if rows.variants[variant] == BASE:
-                points.setdefault(rows.points[point], len(points))
-    if not points:
-        return None
-    shape = (len(names), len(points))
+        own, index = rows.variants.index(BASE) if BASE in rows.variants else -1, part.index
+        measured = rows.point[index]
+        for point in dict.fromkeys(measured[rows.variant[index] == own].tolist()):
+            points.setdefault(rows.points[point], len(points))
+        others |= dict.fromkeys(rows.points[point] for point in dict.fromkeys(measured.tolist()))
+    shape = (len(databases), len(names), len(points))
     centers, rowids = np.full(shape, np.nan), np.full(shape, -1, np.int64)
-    origins = np.zeros(shape, np.int32)
     for part in slices:
-        rows, index = part.rows, part.index
-        row_of = np.array([names.get(name, -1) for name in rows.variants], np.int32)
-        column_of = np.array([points.get(point, -1) for point in rows.points], np.int32)
-        row, column = row_of[rows.variant[index]], column_of[rows.point[index]]
-        known = column >= 0
-        row, column, index = row[known], column[known], index[known]
-        centers[row, column] = rows.center[index]
-        rowids[row, column] = rows.rowid[index]
-        origins[row, column] = next(i for i, d in enumerate(databases) if d is rows.database)
-    return Part(slices[0].rows.table, tuple(points), centers, rowids, origins)
+        run = next(i for i, d in enumerate(databases) if d is part.rows.database)
+        _fill(part, names, points, centers[run], rowids[run], warn)
+    _drop_copies(centers)
+    missing = tuple(point for point in others if point not in points)
+    return Part(slices[0].rows.table, tuple(points), centers, rowids, missing)
+
+
+def _fill(
+    part: _Slice,
+    names: Mapping[str, int],
+    points: Mapping[Point, int],
+    centers: Floats,
+    rowids: Integers,
+    warn: Warn,
+) -> None:
+    """One run's rows; of those that stand there twice and differ, none counts."""
+    rows, index = part.rows, part.index
+    row_of = np.array([names.get(name, -1) for name in rows.variants], np.int32)
+    column_of = np.array([points.get(point, -1) for point in rows.points], np.int32)
+    row, column = row_of[rows.variant[index]], column_of[rows.point[index]]
+    known = column >= 0
+    row, column, index = row[known], column[known], index[known]
+    centers[row, column] = rows.center[index]
+    rowids[row, column] = rows.rowid[index]
+    differs = centers[row, column] != rows.center[index]
+    if differs.any():
+        centers[row[differs], column[differs]] = np.nan
+        warn(
+            DataWarning(
+                database=str(rows.database.path),
+                table=rows.table.name,
+                message=TWICE,
+                count=int(differs.sum()),
+                row=int(rows.rowid[index[differs]][0]),
+            )
+        )
+
+
+def _drop_copies(centers: Floats) -> None:
+    """A copy of a run is no repeat: what it has besides belongs to the first one's base."""
+    for later in range(1, len(centers)):
+        for earlier in range(later):
+            shared = ~np.isnan(centers[later]) & ~np.isnan(centers[earlier])
+            if shared[0].any() and np.all(centers[later][shared] == centers[earlier][shared]):
+                centers[later][1:][shared[1:]] = np.nan
+                # Without a variant to compare it with, a base says nothing.
+                if np.isnan(centers[later][1:]).all():
+                    centers[later] = np.nan
+                break
 
 
 def _warn_of_missing_base(key: _CaseKey, slices: list[_Slice], warn: Warn) -> None:

@@ -2,21 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import isclose
+from math import hypot, isclose, sqrt
+from statistics import NormalDist
 
 import numpy as np
 
 from policygen.model.labels import BASE
 from policygen.model.results import DataWarning, Interval, PointRatio, Rules, Verdict
-from policygen.results.bootstrap import DRAWS, generator, interval, medians
+from policygen.results.bootstrap import DRAWS, generator, medians
 from policygen.results.case import Case, Part
 from policygen.results.decoder import Decoder
 from policygen.results.load import Floats
+from policygen.results.luck import threshold
 from policygen.results.samples import BadSamplesError, Samples
 from policygen.results.score import Scores
 
 SAME = 1e-4
 """Samples are kept in single precision."""
+LEAST = 5
+"""Of fewer samples nobody knows how sure their median is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,91 +42,159 @@ class SampleReader:
     case: Case
     decoder: Decoder
     warn: Callable[[DataWarning], None]
-    _base: dict[str, list[Samples | None]] = field(default_factory=dict)
-    _base_medians: dict[str, list[Floats | None]] = field(default_factory=dict)
+    _base: dict[tuple[str, int], list[Samples | None]] = field(default_factory=dict)
+    _base_medians: dict[tuple[str, int], list[Floats | None]] = field(default_factory=dict)
 
-    def base(self, part: Part) -> list[Samples | None]:
+    def base(self, part: Part, run: int) -> list[Samples | None]:
         """Base's samples, decoded once for all variants."""
-        if part.table.name not in self._base:
-            self._base[part.table.name] = self.read(part, 0)
-        return self._base[part.table.name]
+        key = part.table.name, run
+        if key not in self._base:
+            self._base[key] = self.read(part, 0, run)
+        return self._base[key]
 
-    def base_medians(self, part: Part) -> list[Floats | None]:
+    def base_medians(self, part: Part, run: int) -> list[Floats | None]:
         """Medians of resamples of base's samples, drawn once for all variants."""
-        name = part.table.name
-        if name not in self._base_medians:
-            rng = generator(*_identity(self.case), name, BASE)
-            found = [None if one is None else medians(one, rng) for one in self.base(part)]
-            self._base_medians[name] = found
-        return self._base_medians[name]
+        key = part.table.name, run
+        if key not in self._base_medians:
+            more = (str(run),) if run else ()
+            rng = generator(*_identity(self.case), part.table.name, BASE, *more)
+            found = [_medians(one, rng) for one in self.base(part, run)]
+            self._base_medians[key] = found
+        return self._base_medians[key]
 
-    def read(self, part: Part, variant: int) -> list[Samples | None]:
+    def read(self, part: Part, variant: int, run: int) -> list[Samples | None]:
         """The samples of a variant by runtime workload; none where they cannot be used."""
         if "samples" not in part.table.columns:
             return [None] * len(part.points)
-        blobs = [self._blob(part, variant, column) for column in range(len(part.points))]
+        blobs = [self._blob(part, variant, run, column) for column in range(len(part.points))]
         present = [column for column, blob in enumerate(blobs) if blob is not None]
         found: list[Samples | None] = [None] * len(blobs)
         decoded = self.decoder.decode([blobs[column] for column in present])
         for column, samples in zip(present, decoded, strict=True):
             if isinstance(samples, BadSamplesError):
-                self._tell(part, variant, column, samples)
-            elif not isclose(np.median(samples), part.centers[variant, column], rel_tol=SAME):
+                self._tell(part, variant, run, column, samples)
+            elif not isclose(np.median(samples), part.centers[run, variant, column], rel_tol=SAME):
                 # A damaged blob can decode, to something else.
                 error = BadSamplesError("their median is not the center of the row")
-                self._tell(part, variant, column, error)
+                self._tell(part, variant, run, column, error)
             else:
                 found[column] = samples
         return found
 
-    def _blob(self, part: Part, variant: int, column: int) -> object:
+    def _blob(self, part: Part, variant: int, run: int, column: int) -> object:
         """None where there are no samples, as NVBench's --json keeps none."""
-        rowid = int(part.rowids[variant, column])
-        if rowid < 0:
+        rowid = int(part.rowids[run, variant, column])
+        if rowid < 0 or np.isnan(part.centers[run, variant, column]):
             return None
-        connection = self.case.databases[part.origins[variant, column]].connection
+        connection = self.case.databases[run].connection
         sql = f"SELECT samples FROM {part.table.quoted} WHERE rowid = ?"  # noqa: S608  quoted
         row = connection.execute(sql, (rowid,)).fetchone()
         return None if row is None else row[0]
 
-    def _tell(self, part: Part, variant: int, column: int, error: BadSamplesError) -> None:
+    def _tell(
+        self, part: Part, variant: int, run: int, column: int, error: BadSamplesError
+    ) -> None:
         self.warn(
             DataWarning(
-                database=str(self.case.databases[part.origins[variant, column]].path),
+                database=str(self.case.databases[run].path),
                 table=part.table.name,
                 message=f"samples cannot be used: {error}",
-                row=int(part.rowids[variant, column]),
+                row=int(part.rowids[run, variant, column]),
             )
         )
 
 
 def judge(scores: Scores, variant: int, rules: Rules, reader: SampleReader) -> Confidence:
-    """What a variant's samples say about it, compared with base's."""
+    """What is known of a variant: its samples, and how far runs are from each other."""
     case = scores.case
     rng = generator(*_identity(case), case.variants[variant])
-    total: Floats | None = np.zeros(DRAWS)
+    within: Floats | None = np.zeros(DRAWS)
     points: list[PointRatio] = []
-    for part, ratios, weights in zip(case.parts, scores.ratios, scores.weights, strict=True):
-        base, own = reader.base_medians(part), reader.read(part, variant)
+    for index, part in enumerate(case.parts):
+        draws = _draws(part, variant, reader, rng)
         for column, point in enumerate(part.points):
+            ratio, drawn = float(scores.ratios[index][variant, column]), draws[column]
+            weight = float(scores.weights[index][column])
             found = None
-            if (one := base[column]) is not None and (other := own[column]) is not None:
-                draws = one / medians(other, rng)
-                found = interval(draws, rules.confidence)
-                total = None if total is None else total + weights[column] * draws
+            if drawn is None:
+                within = None
             else:
-                total = None
+                within = None if within is None else within + weight * drawn
+                own = float(scores.noise.points[index][column]) * ratio
+                runs = int(part.repeats[variant, column])
+                found = _around(ratio, own, float(drawn.std()), runs, rules)
             points.append(
                 PointRatio(
                     subbench=part.table.subbench,
                     point=dict(zip(part.table.rt_axes, point, strict=True)),
-                    weight=float(weights[column]),
-                    ratio=float(ratios[variant, column]),
+                    weight=weight,
+                    ratio=ratio,
                     interval=found,
                 )
             )
-    whole = None if total is None else interval(total, rules.confidence)
-    return _conclude(whole, points, rules)
+    score = sum(point.weight * point.ratio for point in points)
+    lost = [point for point in points if _high(point) < 1 - rules.point_noise]
+    whole, verdict = None, None
+    if within is not None:
+        noise, runs = deviation(scores, rules), int(scores.repeats[variant])
+        whole = _around(score, noise, float(within.std()), runs, rules)
+        sure = _deviation(noise, float(within.std()), runs)
+        too_much = min(1 - rules.point_noise, rules.worst_allowed)
+        losses = any(_high(point) < too_much for point in points)
+        verdict = _verdict(score, luck(scores, rules) * sure, losses=losses)
+    return Confidence(
+        interval=whole,
+        verdict=verdict,
+        worst=min(points, key=lambda point: point.ratio),
+        slower=len(lost),
+        loss=max((1 - point.ratio for point in lost), default=None),
+    )
+
+
+def deviation(scores: Scores, rules: Rules) -> float:
+    """The standard deviation of a score in one run: as stated, else as known."""
+    return scores.noise.score if rules.noise is None else rules.noise
+
+
+def luck(scores: Scores, rules: Rules) -> float:
+    """What luck explains, in deviations of a score; never less than the interval's half width."""
+    return max(half_width(rules), threshold(max(1, scores.tried), 1 - rules.confidence))
+
+
+def half_width(rules: Rules) -> float:
+    """Of an interval, in deviations."""
+    return NormalDist().inv_cdf((1 + rules.confidence) / 2)
+
+
+def _draws(
+    part: Part, variant: int, reader: SampleReader, rng: np.random.Generator
+) -> list[Floats | None]:
+    """Resampled ratios by runtime workload, the mean over the runs; none without samples."""
+    runs = [run for run in range(len(part.centers)) if not np.isnan(part.centers[run, 0]).all()]
+    found: list[list[Floats]] = [[] for _ in part.points]
+    for run in runs:
+        base, own = reader.base_medians(part, run), reader.read(part, variant, run)
+        for column, samples in enumerate(own):
+            one, other = base[column], _medians(samples, rng)
+            if one is not None and other is not None:
+                found[column].append(one / other)
+    return [sum(each[1:], each[0]) / len(each) if each else None for each in found]
+
+
+def _medians(samples: Samples | None, rng: np.random.Generator) -> Floats | None:
+    """Medians of resamples; a few samples do not tell how sure their median is."""
+    return None if samples is None or samples.size < LEAST else medians(samples, rng)
+
+
+def _around(value: float, noise: float, within: float, runs: int, rules: Rules) -> Interval:
+    """Where a value lies, as far as noise goes."""
+    reach = half_width(rules) * _deviation(noise, within, runs)
+    return Interval(low=value - reach, high=value + reach)
+
+
+def _deviation(noise: float, within: float, runs: int) -> float:
+    """Of a mean over runs: what differs between them, and what one run does not know itself."""
+    return hypot(noise / sqrt(max(1, runs)), within)
 
 
 def _identity(case: Case) -> tuple[str, ...]:
@@ -130,23 +202,11 @@ def _identity(case: Case) -> tuple[str, ...]:
     return case.algorithm, *case.workload.values(), key.gpu, key.ctk, key.cccl
 
 
-def _conclude(whole: Interval | None, points: list[PointRatio], rules: Rules) -> Confidence:
-    lost = [point for point in points if _high(point) < 1 - rules.point_noise]
-    return Confidence(
-        interval=whole,
-        verdict=None if whole is None else _verdict(whole, rules, losses=bool(lost)),
-        worst=min(points, key=lambda point: point.ratio),
-        slower=len(lost),
-        loss=max((1 - point.ratio for point in lost), default=None),
-    )
-
-
-def _verdict(whole: Interval, rules: Rules, *, losses: bool) -> Verdict:
-    if losses and whole.low > 1:
-        return "mixed"  # real losses in sum with real gains; the noise of the sum says little
-    if whole.low > 1 + rules.noise:
-        return "better"
-    return "worse" if whole.high < 1 - rules.noise else "too close to call"
+def _verdict(score: float, lucky: float, *, losses: bool) -> Verdict:
+    """Better is what luck does not explain, with as many variants as were tried."""
+    if score - lucky > 1:
+        return "mixed" if losses else "better"  # real losses in sum with real gains
+    return "worse" if score + lucky < 1 else "too close to call"
 
 
 def _high(point: PointRatio) -> float:

@@ -33,7 +33,7 @@ def cover(
 def _workload(
     case: Case, space: Sequence[ParameterRange] | None, warnings: Warnings
 ) -> CoveredWorkload:
-    complete = np.all([~np.isnan(part.centers).any(axis=1) for part in case.parts], axis=0)
+    complete = np.all([(part.repeats > 0).all(axis=1) for part in case.parts], axis=0)
     measured = [v for v, done in zip(case.variants, complete, strict=True) if done and v != BASE]
     inside = measured if space is None else [v for v in measured if fits(v, space)]
     if len(inside) < len(measured):

@@ -57,6 +57,8 @@ class Database:
     declared: DeclaredAxes
     logs: tuple[str, ...]
     """Which of `builds` and `runs` there are."""
+    unmeasured: tuple[tuple[str, str], ...] = ()
+    """Algorithm and sub-benchmark of those that are registered, and have no table."""
 
     @property
     def layout(self) -> str:
@@ -142,7 +144,18 @@ def _look(path: Path, connection: sqlite3.Connection) -> Database:
     known = {table.name for table in tables} | {"subbenches"}
     logs = tuple(name for name in ("builds", "runs") if name in names)
     others = {n: c for n, c in names.items() if n not in known and n not in logs}
-    return Database(path, connection, tables, find_declared(connection, tables, others), logs)
+    declared = find_declared(connection, tables, others)
+    have = {(table.algorithm, table.subbench) for table in tables}
+    without = tuple(sorted(_registered(connection, names) - have))
+    return Database(path, connection, tables, declared, logs, without)
+
+
+def _registered(
+    connection: sqlite3.Connection, names: dict[str, tuple[str, ...]]
+) -> set[tuple[str, str]]:
+    if "subbenches" not in names:
+        return set()
+    return set(connection.execute("SELECT DISTINCT algorithm, bench FROM subbenches"))
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from policygen.errors import MissingToolError
 from policygen.process import PIPE, Child, module
 from policygen.results import decode_worker
 from policygen.results.decode_worker import LENGTH, framed, read_part
@@ -16,6 +17,8 @@ AT_ONCE = 32 << 10
 """Bytes of blobs; a pipe holds 64 KiB."""
 LIMIT = 10.0
 """Seconds for one batch; whole ones take milliseconds, damaged ones can take for ever."""
+WHOLE = bytes.fromhex("66707929870ef0ff0001fe000000ff000000ff000000ff00f33bd3dc6b08260000000000")
+"""Two samples of 1 and 2 seconds."""
 PATIENCE = 5.0
 """Seconds that a worker has to end."""
 
@@ -25,6 +28,7 @@ class Decoder:
 
     def __init__(self) -> None:
         self._worker: Child | None = None
+        self._checked = False
 
     def __enter__(self) -> Self:
         return self
@@ -45,6 +49,8 @@ class Decoder:
     def decode(self, blobs: Sequence[object]) -> list[Samples | BadSamplesError]:
         """The samples of some rows, sorted; a blob that kills the decoder is a bad one."""
         found: list[Samples | BadSamplesError] = []
+        if blobs:
+            self._check()
         while len(found) < len(blobs):
             if not isinstance(blobs[len(found)], bytes):
                 found.append(BadSamplesError("they are no blob"))
@@ -56,6 +62,16 @@ class Decoder:
                 self.close()
                 found.append(BadSamplesError("fpzip crashes on them"))
         return found
+
+    def _check(self) -> None:
+        """Once: an fpzip that cannot decode what is whole says nothing of a database."""
+        if self._checked:
+            return
+        self._checked = True
+        answers = self._ask([WHOLE])
+        if answers != [b"+" + np.array([1.0, 2.0]).tobytes()]:
+            self.close()
+            raise MissingToolError("an fpzip that works", "pip install --force-reinstall fpzip")
 
     def _ask(self, batch: Sequence[bytes]) -> list[bytes]:
         """Answers, up to the blob that was too much."""

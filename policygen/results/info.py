@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from policygen.model.labels import BASE, parse_label
+from policygen.model.labels import BASE
 from policygen.model.results import DatabaseInfo, DbInfo, FailureCount, TableInfo
 from policygen.results.database import Database
 from policygen.results.load import Rows, open_all, read_rows
+from policygen.results.logs import algorithm_of
 from policygen.results.top import ANY, Warnings
 
 _FAILED = {"builds": "build", "runs": "run"}
@@ -79,16 +80,6 @@ def _failures(database: Database) -> Iterator[FailureCount]:
         for (algorithm, code), count in sorted(counts.items()):
             kind = "build" if log == "builds" else "run"
             yield FailureCount(kind=kind, algorithm=algorithm, code=code, count=count)
-
-
-def algorithm_of(bench: str) -> str:
-    """`cub.bench.reduce.sum.ipt_16.tpb_512` is a variant of `cub.bench.reduce.sum`."""
-    parts = bench.split(".")
-    while len(parts) > 1 and (parts[-1] == BASE or parse_label(parts[-1]) is not None):
-        last = parts.pop()
-        if last == BASE:
-            break
-    return ".".join(parts)
 
 
 def _seconds(database: Database, log: str) -> float | None:

@@ -1,6 +1,5 @@
 """Tables of a database as columns of numbers: one pass, strings kept once, samples left alone."""
 
-import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,7 +23,9 @@ Point = tuple[str, ...]
 Cells = tuple[Any, ...]
 
 BATCH = 20_000
-NO_CENTER = "rows whose center is no positive number are left out"
+NO_CENTER = "rows whose center is no time that a kernel takes are left out"
+SHORTEST, LONGEST = 1e-12, 1e9
+"""Seconds; a ratio of two such times is a number."""
 NO_LABEL = "rows whose variant is no label such as ipt_19.tpb_512 are left out"
 NO_TEXT = "rows with bytes where text should be are left out"
 
@@ -213,7 +214,7 @@ class _Reader:
 
 
 def _center(row: Cells) -> bool:
-    return isinstance(row[5], float | int) and 0 < row[5] < math.inf
+    return isinstance(row[5], float | int) and SHORTEST <= row[5] <= LONGEST
 
 
 def _is_text(row: Cells) -> bool:

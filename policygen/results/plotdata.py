@@ -39,8 +39,8 @@ def point_samples(
 def _part(
     case: Case, part: Part, index: Mapping[str, int], reader: SampleReader
 ) -> tuple[PointSamples, ...]:
-    base = reader.base(part)
-    samples = {name: reader.read(part, variant) for name, variant in index.items()}
+    base = reader.base(part, 0)
+    samples = {name: reader.read(part, variant, 0) for name, variant in index.items()}
     prefix = f"{part.table.subbench}: " if len(case.parts) > 1 else ""
     found: list[PointSamples] = []
     for column, point in enumerate(part.points):

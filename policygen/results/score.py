@@ -7,6 +7,7 @@ import numpy as np
 from policygen.results.case import Case
 from policygen.results.declared import DeclaredAxes
 from policygen.results.load import Floats, Integers
+from policygen.results.noise import Noise, noise_of
 from policygen.results.weights import weights
 
 
@@ -26,12 +27,25 @@ class Scores:
     weights: tuple[Floats, ...]
     approximate: bool
     incomplete: int
+    noise: Noise
+    repeats: Integers
+    """By variant of the case: in how many runs it was measured, where it was measured least."""
+
+    @property
+    def tried(self) -> int:
+        """Variants that were measured whole, base not counted."""
+        return max(0, len(self.index) - 1)
+
+    @property
+    def gains(self) -> Floats:
+        """What each of those gains."""
+        return np.asarray(self.score[self.index != 0] - 1)
 
 
 def score_case(case: Case, declared: DeclaredAxes) -> Scores:
     """Only variants that were measured on all of base's runtime workloads count."""
     by_part, approximate = weights(case, declared)
-    ratios = tuple(part.centers[0] / part.centers for part in case.parts)
+    ratios = tuple(part.ratios for part in case.parts)
     complete = np.all([~np.isnan(part).any(axis=1) for part in ratios], axis=0)
     index = np.flatnonzero(complete)
     chosen = [part[index] for part in ratios]
@@ -49,4 +63,6 @@ def score_case(case: Case, declared: DeclaredAxes) -> Scores:
         weights=by_part,
         approximate=approximate,
         incomplete=int((~complete).sum()),
+        noise=noise_of(case, by_part),
+        repeats=np.min([part.repeats.min(axis=1) for part in case.parts], axis=0),
     )

@@ -8,11 +8,15 @@ from pathlib import Path
 from policygen.errors import InputError
 from policygen.model.labels import BASE, parse_label
 from policygen.model.results import Measured, Rules, ScoredVariant
+from policygen.results.agree import disagreements
 from policygen.results.case import Case
-from policygen.results.choose import refusal
-from policygen.results.confidence import SampleReader
+from policygen.results.choose import refusal, shrunken
+from policygen.results.confidence import SampleReader, deviation, half_width
+from policygen.results.confirm import confirm, confirming
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
+from policygen.results.luck import FINALISTS
+from policygen.results.missing import in_words, missing_of_base
 from policygen.results.score import Scores, score_case
 from policygen.results.top import Warnings, open_cases, scored_variant
 
@@ -40,17 +44,23 @@ def choose_together(
     wanted: Sequence[Measured],
     rules: Rules,
     declared: DeclaredAxes | None = None,
+    confirm_with: Sequence[Path] = (),
 ) -> Together:
     """Of the variants measured for each workload, the one whose lowest score is highest.
 
     The rules must allow it for at least one of them, and no other one may get slower.
     """
     warnings = Warnings()  # the ranking told them
-    with Decoder() as decoder, open_cases(paths, warnings, only(wanted)) as cases:
+    with (
+        Decoder() as decoder,
+        open_cases(paths, warnings, only(wanted)) as cases,
+        open_cases(confirm_with, warnings, only(wanted)) as finals,
+    ):
         decoder.start()
         own = [find_case(cases, workload) for workload in wanted]
-        if lost := [table for case in own for table in case.without_base]:
-            return Together((), f"base was not measured in {', '.join(dict.fromkeys(lost))}")
+        lost = [one for case in own for one in missing_of_base(case, declared or {})]
+        if lost:
+            return Together((), in_words(tuple(dict.fromkeys(lost))))
         scores = [score_case(case, declared or {}) for case in own]
         readers = [SampleReader(case, decoder, warnings.add) for case in own]
         known = [places(one) for one in scores]
@@ -60,17 +70,74 @@ def choose_together(
         candidates = _candidates(scores, known, common, rules)
         if not candidates:
             return Together((), "each variant that was measured for all of them is worse for one")
+        again = [confirming(case, finals) for case in own]
+        if any(again):
+            candidates = [one for one in candidates if _is_final(one, scores, again)][:FINALISTS]
         for candidate in candidates:
-            if candidate.best < rules.least_score:
+            if candidate.best < rules.least_score and not any(again):
                 continue  # samples would not help
-            found = tuple(
+            found = [
                 scored_variant(one, position, rules, reader)
                 for one, position, reader in zip(scores, candidate.positions, readers, strict=True)
-            )
-            if any(refusal(variant, rules) is None for variant in found):
+            ]
+            judged = [
+                _judged(variant, position, one, case, rules, declared or {}, len(candidates))
+                for variant, position, one, case in zip(
+                    found, candidate.positions, scores, again, strict=True
+                )
+            ]
+            if any(one.allowed for one in judged) and not any(one.lost for one in judged):
                 reason = f"its lowest score over {len(wanted)} workloads is {candidate.worst:.6f}"
-                return Together(found, reason)
+                return Together(tuple(one.variant for one in judged), reason)
     return Together((), "the rules allow no variant that was measured for all of them")
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    variant: ScoredVariant
+    """With the score to tell."""
+    allowed: bool
+    lost: bool
+    """Whether a run says that it is slower."""
+
+
+def _judged(
+    variant: ScoredVariant,
+    position: int,
+    scores: Scores,
+    again: Case | None,
+    rules: Rules,
+    declared: DeclaredAxes,
+    among: int,
+) -> _Judged:
+    """What the rules say of a variant for one of the workloads."""
+    disagree = bool(disagreements(scores, [variant]))
+    if again is None:
+        sure = rules.accept_unconfirmed or variant.score >= rules.holds
+        allowed = sure and not disagree and refusal(variant, scores, rules) is None
+        told = shrunken(variant.score, scores, rules)
+        return _Judged(variant.model_copy(update={"score": told}), allowed, lost=False)
+    found = confirm(scores, [position], again, rules, declared, among).get(variant.variant)
+    if found is None:
+        return _Judged(variant, allowed=False, lost=False)
+    told_again = variant.model_copy(update={"score": found.score})
+    allowed = found.refusal is None and not disagree
+    return _Judged(told_again, allowed, lost=_is_slower(found.score, scores, rules))
+
+
+def _is_final(
+    candidate: _Candidate, scores: Sequence[Scores], again: Sequence[Case | None]
+) -> bool:
+    """Whether it was measured again wherever something was."""
+    return all(
+        case is None or one.case.variants[int(one.index[position])] in case.variants
+        for position, one, case in zip(candidate.positions, scores, again, strict=True)
+    )
+
+
+def _is_slower(score: float, scores: Scores, rules: Rules) -> bool:
+    """Whether a score is under 1 beyond noise."""
+    return score < 1 - half_width(rules) * deviation(scores, rules)
 
 
 def only(wanted: Sequence[Measured]) -> re.Pattern[str]:
@@ -108,7 +175,8 @@ def _candidates(
         pairs = list(zip(scores, positions, strict=True))
         own = [float(one.score[at]) for one, at in pairs]
         least = min(float(one.minimum[at]) for one, at in pairs)
-        if min(own) >= 1 - rules.noise and least >= rules.worst_allowed:
+        slow = any(_is_slower(o, one, rules) for o, (one, _) in zip(own, pairs, strict=True))
+        if not slow and least >= rules.worst_allowed:
             found.append((sorted(parameters), _Candidate(positions, min(own), max(own))))
     found.sort(key=lambda pair: (-pair[1].worst, pair[0]))
     return [candidate for _, candidate in found]

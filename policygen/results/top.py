@@ -17,13 +17,18 @@ from policygen.model.results import (
     ScoredVariant,
     ScoredWorkload,
 )
+from policygen.results.agree import disagreements
 from policygen.results.alpha import distinct
 from policygen.results.case import Case, build_cases
-from policygen.results.choose import choose, refusal
+from policygen.results.choose import Basis, Confirmed, choose, refusal
 from policygen.results.confidence import SampleReader, judge
+from policygen.results.confirm import confirm, confirming, finalists
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
 from policygen.results.load import Rows, open_all, read_rows
+from policygen.results.logs import never_ran, nothing_measured
+from policygen.results.missing import declared_points, in_words, missing_of_base
+from policygen.results.reasoning import reasoning
 from policygen.results.score import Scores, score_case
 
 ANY = re.compile("")
@@ -62,11 +67,15 @@ def open_cases(
         tables: list[Rows] = []
         for database in databases:
             if not database.tables:
-                message = "nothing was measured: every build failed"
-                warnings.add(DataWarning(database=str(database.path), table=None, message=message))
+                warnings.add(nothing_measured(database))
+            measured: dict[str, set[str]] = {}
             for table in database.tables:
                 if pattern.match(table.algorithm):
-                    tables += [read_rows(database, table, chosen, warnings.add)]
+                    tables.append(rows := read_rows(database, table, chosen, warnings.add))
+                    measured.setdefault(table.algorithm, set()).update(rows.variants)
+            if not chosen:
+                for warning in never_ran(database, measured, pattern):
+                    warnings.add(warning)
         _check_axes(tables, chosen)
         yield build_cases(tables, warnings.add)
 
@@ -82,6 +91,8 @@ def rank(
     rules: Rules | None = None,
     current: str | None = None,
     declared: DeclaredAxes | None = None,
+    confirm_with: Sequence[Path] = (),
+    explain: bool = False,
 ) -> DbTop:
     """Scores of all workloads; samples are decoded for those that are shown or may be chosen."""
     rules = rules or Rules()
@@ -90,7 +101,10 @@ def rank(
     with Decoder() as decoder:
         if samples or alpha < 1:
             decoder.start()
-        with open_cases(paths, warnings, pattern, axes) as cases:
+        with (
+            open_cases(paths, warnings, pattern, axes) as cases,
+            open_cases(confirm_with, warnings, pattern) as finals,
+        ):
             for case in cases:
                 reader = SampleReader(case, decoder, warnings.add)
                 kept = case if alpha >= 1 else distinct(case, reader, alpha)
@@ -99,13 +113,43 @@ def rank(
                     continue
                 scores = score_case(kept, declared or {})
                 judged = SampleReader(kept, decoder, warnings.add) if samples else None
-                variants = _variants(scores, top, rules, judged)
+                again = confirming(case, finals)
+                final = finalists(scores, again, rules) if again else []
+                variants = _variants(scores, top, rules, judged, final)
+                choice = told = None
+                if samples and not _is_partial(kept, axes):
+                    found = confirm(scores, final, again, rules, declared or {}) if again else None
+                    basis = _basis(scores, variants, found, declared or {})
+                    choice = choose(variants, basis, rules, current)
+                    told = reasoning(scores, again, rules) if explain else None
                 if alpha < 1:
                     # Base never differs from itself.
                     variants = [variant for variant in variants if variant.variant != BASE]
-                choice = _choice(case, variants, rules, current) if samples else None
-                workloads.append(_workload(scores, _shown(variants, top, choice), choice))
+                shown = _shown(variants, top, choice)
+                made = _workload(scores, shown, choice, declared or {})
+                workloads.append(made.model_copy(update={"reasoning": told}))
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
+
+
+def _is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
+    """Whether runtime workloads were left out: nothing is chosen by a part of what is known."""
+    return any(axis in part.table.rt_axes for part in case.parts for axis in axes or ())
+
+
+def _basis(
+    scores: Scores,
+    variants: Sequence[ScoredVariant],
+    confirmed: Mapping[str, Confirmed] | None,
+    declared: DeclaredAxes,
+) -> Basis:
+    missing = missing_of_base(scores.case, declared)
+    return Basis(
+        scores,
+        confirmed,
+        in_words(missing) if missing else None,
+        disagreements(scores, variants),
+        declared_points(scores.case, declared),
+    )
 
 
 def _shown(
@@ -115,13 +159,6 @@ def _shown(
     shown = variants[:top]
     chosen = choice.variant if choice else None
     return shown + [v for v in variants[len(shown) :] if v.variant == chosen]
-
-
-def _choice(case: Case, variants: list[ScoredVariant], rules: Rules, current: str | None) -> Choice:
-    if case.without_base:
-        lost = ", ".join(case.without_base)
-        return Choice(decision="keep base", variant=None, reason=f"base was not measured in {lost}")
-    return choose(variants, rules, current)
 
 
 def _no_difference(case: Case, alpha: float) -> DataWarning:
@@ -140,19 +177,24 @@ def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) ->
 
 
 def _variants(
-    scores: Scores, top: int | None, rules: Rules, reader: SampleReader | None
+    scores: Scores,
+    top: int | None,
+    rules: Rules,
+    reader: SampleReader | None,
+    final: Sequence[int] = (),
 ) -> list[ScoredVariant]:
     """Those that are shown, and as many more as it takes to find one that the rules allow."""
     count = len(scores.index)
-    wanted = count if top is None else min(count, max(top, rules.candidates + 1))
+    shown = count if top is None else max(top, rules.candidates + 1, *(at + 1 for at in final))
+    wanted = min(count, shown)
     found = [scored_variant(scores, position, rules, reader) for position in range(wanted)]
     for position in range(wanted, count if reader else 0):
-        allowed = any(v.variant != BASE and refusal(v, rules) is None for v in found)
+        allowed = any(v.variant != BASE and refusal(v, scores, rules) is None for v in found)
         if allowed or scores.score[position] < rules.least_score:
             break
         # Samples of one that loses too much somewhere need not be looked at.
-        hopeless = scores.minimum[position] < rules.worst_allowed
-        found.append(scored_variant(scores, position, rules, None if hopeless else reader))
+        lost = scores.minimum[position] < rules.worst_allowed
+        found.append(scored_variant(scores, position, rules, None if lost else reader))
     return found
 
 
@@ -197,7 +239,7 @@ def _worst(scores: Scores, variant: int) -> PointRatio:
 
 
 def _workload(
-    scores: Scores, variants: list[ScoredVariant], choice: Choice | None
+    scores: Scores, variants: list[ScoredVariant], choice: Choice | None, declared: DeclaredAxes
 ) -> ScoredWorkload:
     case = scores.case
     return ScoredWorkload(
@@ -206,6 +248,8 @@ def _workload(
         runtime_workloads=sum(len(part.points) for part in case.parts),
         complete=len(scores.index),
         incomplete=scores.incomplete,
+        declared=declared_points(case, declared),
+        missing=missing_of_base(case, declared),
         variants=tuple(variants),
         choice=choice,
     )

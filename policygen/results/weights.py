@@ -8,6 +8,7 @@ import numpy as np
 
 from policygen.results.case import Case
 from policygen.results.declared import DeclaredAxes
+from policygen.results.known_axes import axes_of
 from policygen.results.load import Floats
 
 LEAST, MOST = 0.6, 0.999
@@ -22,7 +23,9 @@ def importance(index: int, count: int) -> float:
 
 def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], bool]:
     """Weights by part, normalised over all of them; and whether they are approximate."""
-    known = _known(case, declared)
+    known = known_axes(case, declared)
+    # A search of a part of the benchmark's values may declare that part: CCCL ranks by it.
+    benchmark = axes_of(case.key.cccl)
     raw: list[Floats] = []
     approximate = False
     for part in case.parts:
@@ -32,16 +35,19 @@ def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], boo
                 continue
             present = [point[position] for point in part.points]
             key = (case.algorithm, part.table.subbench, axis)
-            order = _order(present, known.get(key))
-            approximate |= key not in known or not set(present) <= set(known[key])
+            values_of = known.get(key)
+            if values_of is None and set(benchmark.get(key, ())) == set(present):
+                values_of = benchmark[key]
+            order = _order(present, values_of)
+            approximate |= values_of is None or not set(present) <= set(values_of)
             values = values * [importance(order[value], len(order)) for value in present]
         raw.append(values)
     total = sum(float(values.sum()) for values in raw)
     return tuple(values / total for values in raw), approximate
 
 
-def _known(case: Case, declared: DeclaredAxes) -> DeclaredAxes:
-    """What the databases declare, else what the sources do; where databases differ, neither."""
+def known_axes(case: Case, declared: DeclaredAxes) -> DeclaredAxes:
+    """What databases declare, else sources; where databases differ, neither."""
     known = dict(declared)
     first: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for database in case.databases:

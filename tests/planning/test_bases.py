@@ -2,7 +2,8 @@
 
 from policygen.errors import InputError
 from policygen.model.selection import Selected
-from policygen.planning.bases import base_remarks
+from policygen.planning.bases import base_remarks, with_bases
+from policygen.planning.measured import measurements
 from tests.planning.pretend import SUM_INT, SUMS, planner, summed, sums, want
 
 LABEL = "ipt_20.tpb_256.ipv_2"
@@ -90,3 +91,40 @@ def test_what_was_rejected_unseen_is_not_compared():
     plan = made((I32, LABEL))
     odd = plan.actions[0].model_copy(update={"before": None, "cccl": "tip of main"})
     assert base_remarks(plan.model_copy(update={"actions": (odd,)}), "3.0.1", {}) == []
+
+
+def counts(bases, *versions, tree="3.0.1"):
+    """Which of several versions speaks for a workload of a tree."""
+    oracle = sums(SUMS + SUM_INT, types=("I32", "F32", "C64"))
+    results = with_bases(
+        [want(I32, LABEL, version=v) for v in versions], oracle, tree, bases, "sm100"
+    )
+    (known,), refused = measurements(results, tree, "sm100", force=False)
+    return known.scored.cccl, {one.cccl: action.reason for one, action in refused}
+
+
+def test_of_several_versions_the_nearest_with_the_base_of_the_tree_speaks_for_it():
+    now = dict(made((I32, LABEL)).actions[0].before)
+    same, other = Then({I32: now}), Then({I32: {"items": 12, "threads": 512}})
+    assert counts({}, "2.8.0", "3.0.0", "3.2.0")[0] == "v3.0.0"
+    assert counts({"2.8.0": same, "3.0.0": other}, "2.8.0", "3.0.0", "3.2.0")[0] == "v3.2.0"
+    assert counts({"2.8.0": same, "3.0.0": other}, "2.8.0", "3.0.0") == (
+        "v2.8.0",
+        {
+            "v3.0.0": "measured again with v2.8.0, CUDA 13.0.88, B200, whose base has the tree's"
+            " values: that counts"
+        },
+    )
+    assert counts({"3.0.0": other}, "3.0.0")[0] == "v3.0.0"
+    assert other.asked == [((I32,), "sm100")] * 2
+
+
+def test_a_base_that_nobody_tells_is_not_held_against_a_version():
+    silent = Then({})
+    assert counts({"3.0.0": silent}, "2.8.0", "3.0.0")[0] == "v3.0.0"
+
+    def tell(points, arch):
+        raise InputError("nvcc refuses it", "Install another.")
+
+    silent.tell = tell
+    assert counts({"3.0.0": silent}, "2.8.0", "3.0.0")[0] == "v3.0.0"

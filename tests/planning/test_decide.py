@@ -117,10 +117,13 @@ def test_full_provenance_names_gpu_and_versions_of_the_run_with_the_worst_score(
     slow = want(F32, ONE, gpu="GB200 (1, 2, eccon)")
     worst = slow.variants[0].model_copy(update={"score": 1.1})
     results = [want(I32, ONE), slow.model_copy(update={"variants": (worst,), "ctk": "13.1"})]
-    made = planner(oracle, provenance="full", date="2026-11-20").plan(results)
-    origin = "(GB200, CUDA 13.1, CCCL v3.0.1, 2026-11-20)"
-    line = f"// {ONE} 1.100000  1.000000  1.100000  1.300000  {origin}\n"
-    assert line in text(oracle, made)
+    for kind, said in ((None, ""), ("confirmed", ", score confirmed")):
+        choice = slow.choice.model_copy(update={"origin": kind})
+        results[1] = results[1].model_copy(update={"choice": choice})
+        made = planner(oracle, provenance="full", date="2026-11-20").plan(results)
+        origin = f"(GB200, CUDA 13.1, CCCL v3.0.1, 2026-11-20{said})"
+        line = f"// {ONE} 1.100000  1.000000  1.100000  1.300000  {origin}\n"
+        assert line in text(oracle, made)
 
 
 def test_workloads_that_want_the_same_variant_get_one_entry_however_collisions_are_met():

@@ -111,6 +111,15 @@ def test_of_two_measurements_the_newer_one_counts(older, newer, first):
     assert asked(order, "sm100") == ([order.index(counts)], {1 - order.index(counts): why})
 
 
+@pytest.mark.parametrize(
+    ("near", "far"),
+    [("v3.0.3", "v3.1.4"), ("v3.0.3", "v3.6.0.dev-204-g571f2fc3bc"), ("v3.1.0", "v2.8.2")],
+)
+def test_of_two_versions_the_one_that_is_nearer_to_the_tree_counts(near, far):
+    kept, refused = asked([result(cccl=far), result(cccl=near)], "sm100")
+    assert (kept, list(refused)) == ([1], [0])
+
+
 def test_of_two_like_measurements_the_first_counts_and_its_database_is_named():
     results = [result(databases=("one.db", "two.db")), result(databases=("more.db",))]
     why = "measured again in one.db + two.db: that counts"

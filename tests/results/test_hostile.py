@@ -78,7 +78,7 @@ def test_reasons_are_told_apart_and_counted_over_all_batches(tmp_path, monkeypat
         rows = read_rows(database, database.tables[0], {}, warnings.append)
     assert rows.unusable == 5
     assert [(one.message.partition(":")[0], one.count, one.row) for one in warnings] == [
-        ("rows whose center is no positive number are left out", 1, 2),
+        ("rows whose center is no time that a kernel takes are left out", 1, 2),
         (NO_LABEL, 3, 3),
         (NO_TEXT, 1, 5),
     ]
@@ -167,6 +167,7 @@ def test_numbers_of_400_000_digits_are_sorted_and_told(capsys, tmp_path):
         ["db", "info", "PIPE"],
         ["db", "top", "PIPE"],
         ["db", "top", "DB", "--base", "PIPE"],
+        ["db", "choose", "DB", "--confirm", "PIPE"],
         ["db", "merge", "PIPE", "-o", "OUT"],
         ["db", "export", "PIPE", "-o", "OUT.csv"],
         ["plan", "--db", "PIPE", "--arch", "sm90"],

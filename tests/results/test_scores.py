@@ -72,13 +72,15 @@ def test_only_variants_measured_everywhere_count(tmp_path):
         ipt_5={"16": 1.0, "20": "fast"},
         ipt_6={"16": 1, "20": 4},
         ipt_7={"16": 1.0, "20": 4.0, "24": 1.0},
+        ipt_8={"16": 1.0, "20": 5e-324},
     )
     document = rank([path])
     (workload,) = document.workloads
     assert {v.variant for v in workload.variants} == {"base", "ipt_6", "ipt_7"}
-    assert (workload.incomplete, workload.runtime_workloads) == (5, 2)
+    assert (workload.incomplete, workload.runtime_workloads) == (6, 2)
     assert [str(w) for w in document.warnings if "center" in w.message] == [
-        f"{path}: {ALGORITHM}.base: rows whose center is no positive number are left out (4, row 5)"
+        f"{path}: {ALGORITHM}.base: rows whose center is no time that a kernel takes are left out"
+        " (5, row 5)"
     ]
 
 
@@ -121,17 +123,32 @@ def test_sub_benchmarks_are_scored_together(tmp_path):
     assert found["ipt_1"].mean == pytest.approx((2 + 1) / 2)
 
 
-def test_databases_are_pooled_only_where_no_row_stands_in_two(tmp_path):
+def test_runs_of_a_workload_are_combined_and_each_row_has_the_base_of_its_own_run(tmp_path):
+    one = simple(tmp_path / "1", base={"16": 2.0}, ipt_1={"16": 1.0}, ipt_2={"16": 1.6})
+    two = simple(tmp_path / "2", base={"16": 3.0}, ipt_1={"16": 1.0}, ipt_3={"16": 2.0})
+    for paths in ([one, two], [two, one]):
+        (found,) = rank(paths).workloads
+        assert found.databases == tuple(map(str, paths))
+        assert [(v.variant, v.score) for v in found.variants] == [
+            ("ipt_1", pytest.approx(2.5)),
+            ("ipt_3", pytest.approx(1.5)),
+            ("ipt_2", pytest.approx(1.25)),
+            ("base", 1.0),
+        ]
+
+
+def test_no_run_borrows_the_base_of_another_one(tmp_path):
     one = simple(tmp_path / "1", base={"16": 2.0}, ipt_1={"16": 1.0})
     two = simple(tmp_path / "2", ipt_2={"16": 0.5})
-    three = simple(tmp_path / "3", base={"16": 3.0}, ipt_1={"16": 1.0})
-    (pooled,) = rank([one, two]).workloads
-    assert pooled.database == f"{one} + {two}"
-    assert [v.variant for v in pooled.variants] == ["ipt_2", "ipt_1", "base"]
-    apart = rank([one, three]).workloads
-    assert [(w.database, w.variants[0].score) for w in apart] == [
-        (str(one), pytest.approx(2.0)),
-        (str(three), pytest.approx(3.0)),
+    document = rank([one, two])
+    (found,) = document.workloads
+    assert [v.variant for v in found.variants] == ["ipt_1", "base"]
+    assert [(w.database, w.message) for w in document.warnings] == [
+        (
+            str(two),
+            f"{ALGORITHM}[T{{ct}}=I32] on G (1, 2, eccon), ctk 13.0, cccl v3.0:"
+            " base was not measured, nothing can be compared",
+        )
     ]
 
 

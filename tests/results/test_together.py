@@ -57,9 +57,11 @@ def test_the_scores_are_those_of_the_ranking_in_the_order_that_was_asked(tmp_pat
     wanted = [ranked["I32"], ranked["F32"]]
     found = choose_together([path], wanted, RULES)
     same = [next(v for v in w.variants if v.variant == "ipt_1") for w in wanted]
-    assert [(v.score, v.min, v.max) for v in found.variants] == [
-        (v.score, v.min, v.max) for v in same
-    ]
+    assert [(v.min, v.max) for v in found.variants] == [(v.min, v.max) for v in same]
+    # What is told is without what is likely luck.
+    assert all(
+        0.999 * s.score < v.score < s.score for v, s in zip(found.variants, same, strict=True)
+    )
     assert [v.verdict for v in found.variants] == ["better", "better"]
 
 
@@ -171,11 +173,49 @@ def test_a_generated_database_gives_the_variant_that_is_best_in_its_worst_case(t
     from fixtures.databases.generate import generate
 
     path = tmp_path / "many.db"
-    generate(path, workloads=4, variants=40, seed=5, declared=True)
+    generate(path, workloads=4, variants=40, seed=3, declared=True)
     found = rank([path], rules=RULES).workloads
-    result = choose_together([path], found, Rules(worst_allowed=0, noise=1))
+    rules = Rules(worst_allowed=0, point_noise=1, noise=0.01, accept_unconfirmed=True)
+    result = choose_together([path], found, rules)
     scores = [{v.variant: v.score for v in w.variants if v.variant != "base"} for w in found]
     worst = {name: min(own[name] for own in scores) for name in scores[0]}
     best = max(worst, key=lambda name: worst[name])
     assert {v.variant for v in result.variants} == {best}
     assert result.reason == f"its lowest score over 4 workloads is {worst[best]:.6f}"
+
+
+def confirmed(tmp_path, search, later):
+    """What is chosen from a search whose best ones were measured again."""
+    paths = [database(tmp_path / "search.db", search)]
+    finals = [database(tmp_path / "later.db", later)]
+    wanted = rank(paths, rules=RULES).workloads
+    found = choose_together(paths, wanted, RULES, confirm_with=finals)
+    return {v.variant: round(v.score, 6) for v in found.variants}, found.reason
+
+
+BOTH = {"ipt_1": (1.3, 1.3), "ipt_2": (1.2, 1.2)}
+
+
+def test_a_confirming_run_decides_for_all_workloads(tmp_path):
+    later = {
+        "I32": {"ipt_1": (0.9, 0.9), "ipt_2": (1.19, 1.19)},
+        "F32": {"ipt_1": (1.18, 1.18), "ipt_2": (1.19, 1.19)},
+    }
+    assert confirmed(tmp_path, {"I32": BOTH, "F32": BOTH}, later)[0] == {"ipt_2": 1.19}
+
+
+def test_what_was_not_measured_again_is_not_chosen_where_something_was(tmp_path):
+    later = {"I32": {"ipt_2": (1.17, 1.17)}}
+    found, _ = confirmed(tmp_path, {"I32": BOTH, "F32": BOTH}, later)
+    assert list(found) == ["ipt_2"]
+
+
+def test_half_a_confirming_run_confirms_nothing(tmp_path):
+    later = {"I32": {"ipt_1": (1.25,), "ipt_2": (1.17,)}}
+    assert confirmed(tmp_path, {"I32": BOTH}, later) == (
+        {},
+        "the rules allow no variant that was measured for all of them",
+    )
+    later = {"I32": {"ipt_1": (1.25,), "ipt_3": (1.17, 1.17)}}
+    (tmp_path / "other").mkdir()
+    assert confirmed(tmp_path / "other", {"I32": BOTH}, later)[0] == {}

@@ -8,6 +8,7 @@ from policygen.report.console import printed, results, show
 from policygen.report.views.db_choices import choices
 from policygen.report.views.db_info import coverage, info
 from policygen.report.views.db_top import ranking
+from policygen.report.views.db_why import why
 
 
 def print_top(document: DbTop, *, verbose: bool, quiet: bool) -> None:
@@ -18,6 +19,11 @@ def print_top(document: DbTop, *, verbose: bool, quiet: bool) -> None:
 def print_choices(document: DbTop, *, verbose: bool, quiet: bool) -> None:
     """Print what to do for each workload."""
     show(choices(document, results().width, verbose=verbose, quiet=quiet))
+
+
+def print_why(document: DbTop, **_how: bool) -> None:
+    """Print the whole reasoning of choices, which is not said shorter or longer."""
+    show(why(document, results().width))
 
 
 def print_coverage(document: DbCoverage, *, verbose: bool, quiet: bool) -> None:

@@ -47,7 +47,7 @@ struct reduce
   {
     if (cc >= ::cuda::compute_capability{9, 0} && cc < ::cuda::compute_capability{10, 0})
     {
-      // ipt_20.tpb_512.ipv_2 1.099762  1.098946  1.099677  1.100844
+      // ipt_20.tpb_512.ipv_2 1.098198  1.098946  1.099677  1.100844
       if constexpr (::cuda::std::is_same_v<AccumT, float> && sizeof(OffsetT) == 4
                     && ::cuda::std::is_same_v<OpT, ::cuda::std::plus<>>)
       {
@@ -68,7 +68,7 @@ struct reduce
           },
         };
       }
-      // ipt_20.tpb_512.ipv_2 1.100815  1.100055  1.100729  1.101438
+      // ipt_20.tpb_512.ipv_2 1.099270  1.100055  1.100729  1.101438
       if constexpr (::cuda::std::is_same_v<AccumT, ::cuda::std::int64_t> && sizeof(OffsetT) == 4
                     && ::cuda::std::is_same_v<OpT, ::cuda::std::plus<>>)
       {
@@ -90,7 +90,7 @@ struct reduce
         };
       }
 #if _CCCL_HAS_INT128()
-      // ipt_10.tpb_384.ipv_1 1.100793  1.097747  1.100528  1.102324
+      // ipt_10.tpb_384.ipv_1 1.099247  1.097747  1.100528  1.102324
       if constexpr (::cuda::std::is_same_v<AccumT, __int128_t> && sizeof(OffsetT) == 4
                     && ::cuda::std::is_same_v<OpT, ::cuda::std::plus<>>)
       {

@@ -1,0 +1,277 @@
+"""How often a search chooses what is not faster, and how often it finds what is: simulated.
+
+    python -m benchmarks.choices [--searches 1000] [--seed 1] [--figure docs/images/choices.svg]
+        [--noise repeats]
+
+The noise is that of processes that ran the same code on an H200 (fixtures/measured/processes.csv),
+or of two searches there (repeats.csv). `schemas/noise.toml` was fitted with the searches and with
+the first series of processes; simulated is the second one, which was measured afterwards. Each run
+of a variant gets three of the measured rows, each with a normal factor, so that runtime workloads
+stay as correlated as they were. The rules are those of the program; only samples are left out.
+"""
+
+import argparse
+import csv
+import sqlite3
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from policygen.model.labels import BASE
+from policygen.model.results import Choice, Rules, RunKey, ScoredVariant
+from policygen.results.case import Case, Part
+from policygen.results.choose import Basis, choose, runs_needed, shrunken
+from policygen.results.confidence import deviation, luck
+from policygen.results.confirm import confirm, finalists
+from policygen.results.database import Database, ResultTable
+from policygen.results.load import Floats
+from policygen.results.luck import FINALISTS, MOST
+from policygen.results.score import Scores, score_case
+
+MEASURED = Path(__file__).parents[1] / "fixtures/measured"
+NAMES = ("cub.bench.reduce.sum", "cub.bench.select.if", "cub.bench.radix_sort.keys")
+SERIES = "second"
+COUNTS = (1, 12, 100, 500)
+GAIN = 0.03
+AT_ONCE = 3
+GPU = "H200 (6016, 132, eccon)"
+RULES = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A benchmark with what runs of the same code had."""
+
+    name: str
+    points: tuple[tuple[str, ...], ...]
+    base: Floats
+    noise: Floats
+    """Logarithms by run and runtime workload."""
+
+
+def benchmarks(noise: str) -> tuple[Benchmark, ...]:
+    """Those that were measured so."""
+    if noise == "repeats":
+        return tuple(_repeated(name) for name in NAMES if _rows("repeats.csv", name))
+    return tuple(_processes(name) for name in NAMES)
+
+
+def _processes(name: str) -> Benchmark:
+    """How far each process is from the mean of those that ran the same."""
+    by_workload: dict[str, list[list[float]]] = {}
+    sizes: list[str] = []
+    for row in _rows("processes.csv", name):
+        sizes = [column for column in row if column.isdecimal()]
+        if row["series"] == SERIES:
+            seconds = [float(row[size]) for size in sizes]
+            by_workload.setdefault(row["workload"], []).append(seconds)
+    found = [np.array(rows) for rows in by_workload.values()]
+    noise = []
+    for seconds in found:
+        logs = np.log(seconds)
+        noise.append((logs - logs.mean(axis=0)) * (len(logs) / (len(logs) - 1)) ** 0.5)
+    points = tuple((size,) for size in sizes)
+    return Benchmark(name, points, found[0].mean(axis=0), np.concatenate(noise))
+
+
+def _rows(file: str, name: str) -> list[dict[str, str]]:
+    with (MEASURED / file).open(encoding="utf-8", newline="") as stream:
+        return [row for row in csv.DictReader(stream) if row["benchmark"] == name]
+
+
+def _repeated(name: str) -> Benchmark:
+    """What two searches differ by: one run has 1/sqrt(2) of that."""
+    rows = _rows("repeats.csv", name)
+    points = list(dict.fromkeys(row["runtime"] for row in rows))
+    base = {row["runtime"]: float(row["base_seconds"]) for row in rows}
+    by_variant: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        own = by_variant.setdefault((row["workload"], row["variant"]), {})
+        own[row["runtime"]] = float(row["difference"])
+    differences = [[own[point] for point in points] for own in by_variant.values()]
+    return Benchmark(
+        name,
+        tuple(tuple(point.split("/")) for point in points),
+        np.array([base[point] for point in points]),
+        np.array(differences) / 2**0.5,
+    )
+
+
+class Simulation:
+    """Searches of one benchmark with so many variants, of which one gains something, or none."""
+
+    def __init__(self, benchmark: Benchmark, variants: int, seed: int) -> None:
+        self._benchmark = benchmark
+        self._variants = variants
+        self._random = np.random.default_rng([seed, variants])
+        axes = ("Elements{io}[pow2]", "Entropy")[: len(benchmark.points[0])]
+        algorithm = benchmark.name
+        self._table = ResultTable(f"{algorithm}.base", algorithm, "base", "cccl", axes, axes)
+
+    def run(self, gain: float, chosen: Sequence[int] | None = None, runs: int = 1) -> Case:
+        """One database or more; with `chosen`, of these variants alone."""
+        speeds = np.ones(self._variants + 1)
+        speeds[1] += gain
+        names = [BASE, *(f"ipt_{index}" for index in range(1, self._variants + 1))]
+        if chosen is not None:
+            speeds = speeds[[0, *chosen]]
+            names = [BASE, *(names[index] for index in chosen)]
+        noise = self._noise(runs * len(speeds)).reshape(runs, len(speeds), -1)
+        centers = self._benchmark.base / speeds[:, None] * np.exp(noise)
+        part = Part(self._table, self._benchmark.points, centers, np.zeros(centers.shape, np.int64))
+        files = tuple(self._database(index) for index in range(runs))
+        key = RunKey(gpu=GPU, ctk="13.0", cccl="v3.0.3")
+        return Case(self._benchmark.name, key, {}, files, tuple(names), (part,))
+
+    def _noise(self, rows: int) -> Floats:
+        pool = self._benchmark.noise
+        picked = pool[self._random.integers(0, len(pool), (rows, AT_ONCE))]
+        factors = self._random.normal(size=(rows, AT_ONCE, 1))
+        return np.asarray((picked * factors).sum(axis=1) / AT_ONCE**0.5)
+
+    def _database(self, index: int) -> Database:
+        return Database(Path(f"run{index}.db"), _NOWHERE, (), {}, ())
+
+
+_NOWHERE = sqlite3.connect(":memory:")
+
+
+def variants_of(scores: Scores) -> list[ScoredVariant]:
+    """The best ones, with the verdict that samples without noise of their own lead to."""
+    found = []
+    limit = luck(scores, RULES) * deviation(scores, RULES)
+    for position in [p for p, i in enumerate(scores.index) if i != 0][:FINALISTS]:
+        score = float(scores.score[position])
+        found.append(
+            ScoredVariant(
+                variant=scores.case.variants[int(scores.index[position])],
+                score=score,
+                min=float(scores.minimum[position]),
+                mean=float(scores.mean[position]),
+                max=float(scores.maximum[position]),
+                verdict="better" if score - limit > 1 else "too close to call",
+                slower=0,
+            )
+        )
+    return found
+
+
+@dataclass(slots=True)
+class Counts:
+    """Of some searches, by the way to choose."""
+
+    before: int = 0
+    shrunken: int = 0
+    after: int = 0
+    confirmed: tuple[int, ...] = (0, 0, 0, 0)
+    """With one to three later runs, and with as many as are asked for."""
+    asked: int = 0
+    told: float = 0.0
+    """The sum of the scores that are told for what is chosen."""
+
+
+def simulate(simulation: Simulation, gain: float, searches: int) -> Counts:
+    """How often each way says "use"; with a gain, of the variant that has it."""
+    counts = Counts()
+    for _ in range(searches):
+        case = simulation.run(gain)
+        scores = score_case(case, {})
+        ranked = variants_of(scores)
+        best = ranked[0]
+        right = not gain or best.variant == "ipt_1"
+        # Until now: samples say that the score is above 1, and nothing else is asked.
+        counts.before += right and best.score >= RULES.least_score and best.min >= 0.95
+        counts.shrunken += right and shrunken(best.score, scores, RULES) >= RULES.least_score
+        found = choose(ranked, Basis(scores), RULES, None)
+        if _is_right(found, gain):
+            counts.after += 1
+            counts.told += found.score or 0
+        best_ones = [int(v.variant.removeprefix("ipt_")) for v in ranked]
+        counts.asked = runs_needed(scores.tried, deviation(scores, RULES), RULES) or MOST
+        hits = []
+        for runs in (1, 2, 3, counts.asked):
+            again = simulation.run(gain, best_ones, runs)
+            confirmed = confirm(scores, finalists(scores, again, RULES), again, RULES, {})
+            hits.append(int(_is_right(choose(ranked, Basis(scores, confirmed), RULES, None), gain)))
+        counts.confirmed = tuple(a + b for a, b in zip(counts.confirmed, hits, strict=True))
+    return counts
+
+
+def _is_right(choice: Choice, gain: float) -> bool:
+    return choice.decision == "use" and (not gain or choice.variant == "ipt_1")
+
+
+Table = Mapping[tuple[str, int, float], Counts]
+
+
+def table(searches: int, seed: int, noise: str) -> Table:
+    """All benchmarks, numbers of variants, and gains of none and of 3 %."""
+    return {
+        (one.name, variants, gain): simulate(Simulation(one, variants, seed), gain, searches)
+        for one in benchmarks(noise)
+        for variants in COUNTS
+        for gain in (0.0, GAIN)
+    }
+
+
+def in_words(found: Table, searches: int) -> str:
+    """One line for each benchmark and number of variants."""
+    lines = []
+    for gain, title in ((0.0, 'wrong "use"'), (GAIN, f"right, with a gain of {GAIN:.0%}")):
+        lines.append(f"{title}, of {searches:,} searches")
+        head = ("before", "shrunken", "after", "1 run", "2 runs", "3 runs", "asked")
+        lines.append(f"{'':26}{'variants':>9}" + "".join(f"{name:>9}" for name in head))
+        for (name, variants, of), one in found.items():
+            if of == gain:
+                numbers = (one.before, one.shrunken, one.after, *one.confirmed)
+                shares = "".join(f"{number / searches:>9.1%}" for number in numbers)
+                lines.append(f"{name:26}{variants:>9}{shares} ({one.asked})")
+    return "\n".join(lines)
+
+
+def draw(found: Table, searches: int, path: Path) -> None:
+    """False choices against the number of variants, before and after."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    mpl.rcParams["svg.hashsalt"] = "policygen"
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    axes = figure.subplots()
+    names = dict.fromkeys(name for name, _, _ in found)
+    for name, colour in zip(names, ("#0072b2", "#e69f00", "#009e73"), strict=False):
+        for attribute, style in (("before", "dashed"), ("after", "solid")):
+            shares = [getattr(found[name, count, 0.0], attribute) / searches for count in COUNTS]
+            label = f"{name.removeprefix('cub.bench.')}, {attribute}"
+            axes.plot(COUNTS, shares, color=colour, linestyle=style, marker="o", label=label)
+    axes.axhline(0.05, color="#808080", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xticks(COUNTS, [str(count) for count in COUNTS])
+    axes.minorticks_off()
+    axes.set_xlabel("variants that were tried, none of them faster than base")
+    axes.set_ylabel('searches that say "use"')
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.legend(frameon=False, fontsize=8)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--searches", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--noise", choices=("processes", "repeats"), default="processes")
+    given = parser.parse_args(argv)
+    found = table(given.searches, given.seed, given.noise)
+    print(in_words(found, given.searches))
+    if given.figure:
+        draw(found, given.searches, given.figure)
+    worst = max(max(one.after, *one.confirmed) for (*_, gain), one in found.items() if not gain)
+    return int(worst > 0.05 * given.searches)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

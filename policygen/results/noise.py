@@ -1,0 +1,112 @@
+"""How far two runs of the same code are from each other, by runtime workload."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from pydantic import Field
+
+from policygen.config import load_toml
+from policygen.model.base import Record
+from policygen.resources import folder
+from policygen.results.case import Case, Part
+from policygen.results.load import Floats
+
+PRIOR_WEIGHT = 12
+"""As many differences between runs as the prior counts for."""
+ENOUGH = 3
+"""Rows that two runs have in common on a runtime workload, from which on they tell of noise."""
+
+
+class Prior(Record):
+    """What is known of the noise of benchmarks on a GPU before a database is looked at."""
+
+    gpu: str = ""
+    benchmark: str = ""
+    jitter: float = Field(ge=0)
+    """Seconds."""
+    floor: float = Field(ge=0)
+    """A share of the time."""
+    correlation: float = Field(ge=0, le=1)
+    origin: str
+
+    def deviation(self, seconds: Floats) -> Floats:
+        """The relative standard deviation of a center that takes so long."""
+        return np.asarray(np.hypot(self.jitter / seconds, self.floor))
+
+    def names(self, gpu: str, benchmark: str) -> bool:
+        """Whether it is about these."""
+        name = gpu.partition("(")[0]
+        known = not self.gpu or re.search(rf"\b{re.escape(self.gpu)}\b", name, re.IGNORECASE)
+        return bool(known) and f"{benchmark}.".startswith(self.benchmark)
+
+
+class _NoiseFile(Record):
+    """`schemas/noise.toml`."""
+
+    noise: tuple[Prior, ...]
+
+
+@cache
+def priors() -> tuple[Prior, ...]:
+    """What is known, the most special first."""
+    return load_toml(folder("schemas") / "noise.toml", _NoiseFile).noise
+
+
+def prior_of(gpu: str, benchmark: str) -> Prior:
+    """What is known of a benchmark on a GPU."""
+    return next(one for one in priors() if one.names(gpu, benchmark))
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise of one case."""
+
+    points: tuple[Floats, ...]
+    """By part: the standard deviation of a runtime workload's ratio in one run."""
+    score: float
+    """The standard deviation of a score in one run."""
+    origin: str
+
+    def known_to_be(self, score: float | None, origin: str) -> "Noise":
+        """The same with a score's deviation that somebody states."""
+        return self if score is None else Noise(self.points, score, origin)
+
+
+def noise_of(case: Case, weights: Sequence[Floats]) -> Noise:
+    """From the prior and, where several runs have the same rows, from their differences."""
+    prior = prior_of(case.key.gpu, case.algorithm)
+    own: list[Floats] = []
+    rows = 0
+    for part in case.parts:
+        expected = prior.deviation(np.nanmean(part.centers[:, 0], axis=0))
+        squares, counts = _differences(part)
+        rows += int(counts.sum())
+        # The inverse gamma distribution's way to join what is known with what is seen.
+        variance = (PRIOR_WEIGHT * expected**2 + squares) / (PRIOR_WEIGHT + counts)
+        own.append(np.sqrt(variance))
+    weighted = np.concatenate([w * d for w, d in zip(weights, own, strict=True)])
+    c = prior.correlation
+    center = math.sqrt((1 - c) * float((weighted**2).sum()) + c * float(weighted.sum()) ** 2)
+    # Base has the same noise as a variant.
+    points = tuple(np.asarray(math.sqrt(2) * one) for one in own)
+    origin = f"{rows:,} rows measured again, and {prior.origin}" if rows else prior.origin
+    return Noise(points, math.sqrt(2) * center, origin)
+
+
+def _differences(part: Part) -> tuple[Floats, Floats]:
+    """By runtime workload: what the runs say of a center's variance, and from how many rows."""
+    logs = np.log(part.centers)
+    squares, counts = np.zeros(len(part.points)), np.zeros(len(part.points))
+    for run in range(1, len(logs)):
+        for earlier in range(run):
+            between = logs[run] - logs[earlier]
+            shared = ~np.isnan(between)
+            use = shared.sum(axis=0) >= ENOUGH
+            counts += np.where(use, shared.sum(axis=0), 0)
+            squares += np.where(use, np.nansum(between**2, axis=0) / 2, 0)
+    # A run is compared with each other one, and has but one error.
+    return squares / max(1, len(logs) / 2), counts / max(1, len(logs) / 2)
