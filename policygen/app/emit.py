@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from policygen import tree
+from policygen.app.bases import judged_by_base
 from policygen.app.filters import parse_target
 from policygen.app.inputs import ResultFiles
 from policygen.app.ranking import ranked
@@ -69,6 +70,7 @@ def emit_selectors(
         spaces = found.files.spaces
         emitter = Emitter(cub.version, target, structs, ask, found.choose, force, spaces=spaces)
         wanted = _wanted(found.workloads(cub.version), algorithms, cub.version)
+        wanted = [*judged_by_base(session, wanted, target)]
         tuned = emitter.emit([found.files.named(one) for one in wanted])
     told = [*(a for each in tuned for p in each.parts for a in p.actions), *emitter.refused]
     actions = [action for action in told if action.reason != NOT_ASKED]

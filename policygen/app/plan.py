@@ -1,37 +1,29 @@
 """From databases to a plan: what results would change in a tree, and why."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 
-from policygen import tree
-from policygen.app.compilers import open_compiler, open_tree
+from policygen.app.bases import headers_of, measured_trees, with_measured_bases
+from policygen.app.compilers import open_tree
 from policygen.app.documents import read_document
 from policygen.app.families import families_again, with_families
 from policygen.app.inputs import ResultFiles
 from policygen.app.planned import Planned
 from policygen.app.ranking import Ranked, ranked
-from policygen.app.reading import read_tree
 from policygen.app.session import Session
-from policygen.app.trees import other_tree
-from policygen.bindings.load import bound
-from policygen.bindings.recorded import version_of
 from policygen.dialects.protocol import TuningTree
 from policygen.errors import InputError
 from policygen.model.plan import Options, Plan
-from policygen.model.results import ScoredWorkload
 from policygen.planning.again import again, check_decisions, check_same
-from policygen.planning.bases import base_remarks, with_bases
+from policygen.planning.bases import base_remarks
 from policygen.planning.files import check_tree
 from policygen.planning.legacy import part
-from policygen.planning.measured import of_versions
 from policygen.planning.memory import remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.planning.served import served
-from policygen.proof.oracle import Compiler
 from policygen.results.asked import NOT_ASKED
 from policygen.results.together import Together
 
@@ -65,11 +57,9 @@ def plan_ranked(
         options = options.model_copy(update={"date": today})
     version = session.cub.version
     workloads = results.workloads(version)
-    names = _headers(workloads, version)
+    names = headers_of(workloads, version)
     found, data, compiler = open_tree(session.cub, names, progress=session.progress)
-    several = chain.from_iterable(of_versions(workloads, version).values())
-    bases = _bases(session, measured_on, {one.cccl for one in several})
-    workloads = with_bases(workloads, compiler, version, bases, options.arch)
+    workloads = with_measured_bases(session, workloads, compiler, options.arch, measured_on)
 
     def together(cases: Sequence[PlacedResult]) -> Together:
         return results.choose([case.measurement.scored for case in cases])
@@ -78,7 +68,7 @@ def plan_ranked(
     planner = Planner(sources, options, compiler, together, prove=prove, spaces=spaces)
     plan = planner.plan(workloads)
     asked = {action.cccl for action in plan.actions if action.before is not None}
-    remarks = base_remarks(plan, version, _bases(session, measured_on, asked))
+    remarks = base_remarks(plan, version, measured_trees(session, measured_on, asked))
     remarks += served(plan, compiler.headers)
     work = Planned(plan, found, data, compiler)
     plan = with_families(work, planner, workloads)
@@ -104,7 +94,7 @@ def read_plan(session: Session, path: Path) -> Planned:
             "Make the plan again, or name its tree with --cub.",
         )
     check_decisions(plan)
-    names = _headers(plan.results, cub.version)
+    names = headers_of(plan.results, cub.version)
     found, data, compiler = open_tree(cub, names, progress=session.progress)
     check_tree(plan, data)
     sources, joint = TuningTree(found.cub, compiler.headers, data), remembered(plan.joint)
@@ -117,30 +107,3 @@ def read_plan(session: Session, path: Path) -> Planned:
     # What it says of files and reasons is of where it was made.
     told = {"actions": plan.actions, "remarks": plan.remarks}
     return replace(work, plan=made.model_copy(update=told))
-
-
-def _headers(results: Sequence[ScoredWorkload], version: str) -> tuple[str, ...]:
-    """The headers that decide the benchmarks; all where a benchmark is not bound."""
-    wanted = {workload.algorithm for workload in results}
-    names = set()
-    for algorithm in bound(version):
-        sites = {b.site for b in algorithm.benchmarks if b.name in wanted}
-        names |= {site.header for site in algorithm.sites if site.name in sites}
-    return tuple(sorted(names))
-
-
-def _bases(session: Session, measured_on: str | None, cccl: Collection[str]) -> dict[str, Compiler]:
-    """The trees that were measured, by version, as far as they are at hand."""
-    found: dict[str, Compiler] = {}
-    for version in sorted(set(map(version_of, cccl))):
-        if measured_on is not None:
-            other = other_tree(session, measured_on)
-        elif version == session.cub.version:
-            continue
-        else:
-            try:
-                other = tree.find(version, Path.cwd())
-            except InputError:
-                continue
-        _, found[version] = open_compiler(read_tree(other), progress=session.progress)
-    return found

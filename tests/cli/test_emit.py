@@ -9,7 +9,9 @@ import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen import __version__
+from policygen.app import bases
 from policygen.app import emit as emitting
+from policygen.model.selection import Selected
 from policygen.textdiff import unified
 from tests.cli.tuned import run
 from tests.probing import root
@@ -200,3 +202,29 @@ def test_an_architecture_must_be_named(capsys, sums):
         "policygen: error: no architecture is given\n"
         "  Name the one that was measured: --arch sm90\n",
     )
+
+
+class Elsewhere:
+    """A tree of another version, where everything has other values."""
+
+    def tell(self, points, arch):
+        return {point: Selected({"threads": 1}) for point in points}
+
+
+def test_of_several_versions_the_one_with_the_base_of_the_tree_counts(
+    capsys, monkeypatch, tmp_path
+):
+    """3.5.0 is nearer to 3.6.0 than 3.2.0 is, as long as nobody knows of its base."""
+    paths = []
+    for version in ("3.2.0", "3.5.0"):
+        paths.append(tmp_path / f"{version}.db")
+        won = {("I8", "I32"): "ipt_18.tpb_256"}
+        name = "cub.bench.radix_sort.keys"
+        benchmark_database(paths[-1], name, version, GPUS["sm90"], won)
+    given = ("--db", paths[1], "--no-prove", "-o", "a.cuh", "--force")
+    monkeypatch.setattr(bases, "measured_trees", lambda *_: {})
+    assert emit(capsys, paths[0], *given)[0] == 0
+    assert "CCCL v3.5.0" in Path("a.cuh").read_text()
+    monkeypatch.setattr(bases, "measured_trees", lambda *_: {"3.5.0": Elsewhere()})
+    assert emit(capsys, paths[0], *given)[0] == 0
+    assert "CCCL v3.2.0" in Path("a.cuh").read_text()
