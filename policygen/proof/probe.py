@@ -55,6 +55,8 @@ class Asked:
     """Whether the values are asked for, or the entries alone."""
     branches: bool = False
     """Whether the returns of a policy selector are asked for."""
+    since: bool = False
+    """Whether it is asked with a return's values since which architecture they are the same."""
     traits: tuple[str, ...] = ()
     """Members of the policy selector, which are told with its returns."""
     algorithm: str = ""
@@ -164,7 +166,8 @@ def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[
     for start in range(0, len(asked.points), WORKLOADS):
         points = asked.points[start : start + WORKLOADS]
         traits = asked.traits if families is not None else ()
-        yield Section(asked.site, points, asked.archs, families, traits)
+        since = asked.since and families is None and asked.site.dialect == "selectors"
+        yield Section(asked.site, points, asked.archs, families, traits, since)
 
 
 def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
