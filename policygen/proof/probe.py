@@ -145,20 +145,25 @@ def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
     In the specialization dialect that is one at which CUB itself says what is active, as the unit
     compares what it found with it; the selector dialect has no such one.
     """
-    oldest = _oldest(asked, toolchain)
+    oldest = {marked: _oldest(asked, toolchain, marked=marked) for marked in (False, True)}
     sections: dict[tuple[str, bool], list[Section]] = {}
     for each in asked:
-        arch = toolchain.newest if each.site.dialect == "selectors" else oldest
         for families in each.sections:
-            sections.setdefault((arch, families is not None), []).extend(_chunks(each, families))
+            marked = families is not None
+            arch = toolchain.newest if each.site.dialect == "selectors" else oldest[marked]
+            sections.setdefault((arch, marked), []).extend(_chunks(each, families))
     return [
         Batch(arch, tuple(lot)) for (arch, _), found in sections.items() for lot in _filled(found)
     ]
 
 
-def _oldest(asked: Sequence[Asked], toolchain: Toolchain) -> str:
-    """Finds the oldest architecture that is asked for and can be compiled for."""
-    archs = {arch for each in asked for arch in each.archs}
+def _oldest(asked: Sequence[Asked], toolchain: Toolchain, *, marked: bool) -> str:
+    """Finds the oldest architecture that is asked for and can be compiled for.
+
+    What is asked of a marked tree is the same compile, whatever values are asked for beside it.
+    """
+    mine = [each for each in asked if any((f is not None) == marked for f in each.sections)]
+    archs = {arch for each in mine for arch in each.archs}
     return next((arch for arch in toolchain.archs if arch in archs), toolchain.newest)
 
 
