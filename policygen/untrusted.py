@@ -5,6 +5,7 @@ sequences, characters that turn the line around, ends of lines and of fences.
 """
 
 import re
+from functools import lru_cache
 from html import escape
 
 # All but printable ASCII: what is in it may be fine, as "ü" is
@@ -62,6 +63,7 @@ def comment(text: str) -> str:
     return _TRIGRAPH.sub("? ", line).rstrip(" \\")
 
 
+@lru_cache(maxsize=1 << 14)
 def markdown(text: str) -> str:
     """Text that stands in a line of Markdown as it is, also in a table: no link, no mention."""
     words = visible(_SPACE.sub(" ", text).strip(" "))

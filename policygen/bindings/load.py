@@ -146,6 +146,7 @@ def _load(path: Path, model: type[Loaded]) -> Loaded:
     return found
 
 
+@cache
 def bound(version: str) -> tuple[Bound, ...]:
     """What holds for a version of CUB; of a version that is not covered, the nearest one."""
     at = _nearest(version)

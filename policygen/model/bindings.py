@@ -1,5 +1,6 @@
 """How a benchmark's workloads and parameters map to CUB's tunings: `schemas/bindings/*.toml`."""
 
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -26,6 +27,7 @@ class Versioned(Record):
         )
 
 
+@lru_cache(maxsize=256)
 def numbers(version: str) -> tuple[int, ...]:
     """`3.2.0` as (3, 2, 0): versions compare part by part."""
     return tuple(int(part) for part in version.split("."))

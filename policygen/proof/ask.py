@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from policygen.bindings.load import types
 from policygen.bindings.words import words
 from policygen.errors import InputError, PolicygenError, Problems
-from policygen.model.bindings import DelayConstructor, Site
+from policygen.model.bindings import DelayConstructor
 from policygen.model.marks import Marked
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Value
@@ -67,7 +67,7 @@ def ask(
 def _selected(
     asked: Asked, workload: Workload, plain: Row | None, marks: Row | None, marked: Marked | None
 ) -> Selected:
-    values, since = _values(asked.site, plain or ())
+    values, since = _values(asked, plain or ())
     if marks is None or marked is None:
         return Selected(values, since=since)
     roles = sized_roles(workload.call, asked.families)
@@ -88,10 +88,10 @@ def _selected(
     return Selected(values, entry, keys, in_bytes, traits, number, since)
 
 
-def _values(site: Site, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:
+def _values(asked: Asked, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:
     """Reads the values of a policy, a delay as CUB's type, and since which arch it is the same."""
-    since = None
-    if row and site.dialect == "selectors":
+    site, since = asked.site, None
+    if row and asked.since and site.dialect == "selectors":
         first, default = (answers.value(text) for text in row[-2:])
         row, since = row[:-2], None if default else f"sm{first}"
     names = [*site.values, *site.types]

@@ -34,13 +34,13 @@ class AskedArchs:
 def asked_archs(contents: Iterable[bytes], listed: Iterable[str]) -> AskedArchs:
     """Finds where headers are asked, so that no return of theirs is left out.
 
-    A return can begin or end only at what stands in a header, or right behind it: an interval
-    behind another architecture is like that one.
+    A return can begin or end only at what stands in a header, or right behind it.
     """
+    named = {number for data in contents for number in _numbers(data)}
     known = {arch_number(arch) for arch in (*ladder(), *listed)}
-    named = {number for data in contents for number in _numbers(data) if number >= min(known)}
-    behind = {number + 1 for number in named} - known - named
-    return AskedArchs(frozenset(map(_name, known | named)), frozenset(map(_name, behind)))
+    known |= {number for number in named if number >= min(known)}
+    behind = {number + 1 for number in known} - known
+    return AskedArchs(frozenset(map(_name, known)), frozenset(map(_name, behind)))
 
 
 def without_repeats(rows: Sequence[Differing], archs: AskedArchs) -> list[Differing]:

@@ -1,7 +1,7 @@
 """Answers what planning asks: what a workload gets, and what a change does to all of them."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import ne
 
@@ -10,7 +10,7 @@ from policygen.model.arch import arch_number
 from policygen.model.cub import Cub, Dialect
 from policygen.model.marks import Marked
 from policygen.model.resolve import Resolution
-from policygen.model.selection import Delta, Selected, Values, delta
+from policygen.model.selection import Delta, Selected, Spot, Values, delta
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.process import threads
@@ -26,6 +26,7 @@ from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily
 
 ALL = re.compile("")
+UNTUNED = Selected({})
 Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
 """Marked copies of headers, by name; the caller knows how to read them."""
 
@@ -59,6 +60,8 @@ class Compiler:
     """What was asked before, to say why not."""
     comparisons: dict[tuple[tuple[str, bytes], ...], Delta[Values]] = field(default_factory=dict)
     """What was compared before."""
+    current: dict[Spot, Values] = field(default_factory=dict, init=False)
+    """The values of whole sites that the tree was asked for before, as it is."""
 
     @property
     def toolchain(self) -> str:
@@ -73,8 +76,43 @@ class Compiler:
         questions = [
             self._keys(place, arch, marked[place.site.header], place.families) for place in asked
         ]
-        found = self._ask(questions, self.includes(), marked).checked()
-        return {point: row for (point, _), row in found.by_point.items()}
+        # A comparison needs the values of whole sites, which cost hardly more than those of a few.
+        whole = [self._question(self._whole(place), marked, self.data) for place in asked]
+        unknown = self._unknown([replace(one, archs=_with(one.archs, arch)) for one in whole])
+        keys = [replace(one, values=False) for one in questions]
+        told = self._ask([*unknown, *keys], self.includes(), marked)
+        if told.errors:  # where not all workloads compile, those that are asked for may
+            found = self._ask(questions, self.includes(), marked).checked()
+            return {point: row for (point, _), row in found.by_point.items()}
+        self._learn(unknown, told)
+        return {
+            point.point: replace(
+                told.rows.get((point, arch), UNTUNED), values=self.current[point.point, arch]
+            )
+            for place in asked
+            for point in place.points
+        }
+
+    def _unknown(self, asked: Sequence[Asked]) -> list[Asked]:
+        """Leaves out the architectures whose values are known for a whole site."""
+        left = [
+            replace(
+                one,
+                archs=tuple(
+                    a
+                    for a in one.archs
+                    if not self.current.keys() >= {(point.point, a) for point in one.points}
+                ),
+            )
+            for one in asked
+        ]
+        return [one for one in left if one.archs]
+
+    def _learn(self, asked: Sequence[Asked], told: Selection) -> None:
+        for one in asked:
+            for point, arch in one.spots:
+                if row := told.rows.get((point, arch)):
+                    self.current[point.point, arch] = row.values
 
     def _keys(
         self, place: Asked, arch: str, copy: Marked, families: tuple[BoundFamily, ...]
@@ -117,14 +155,15 @@ class Compiler:
     def _compared(self, changed: Mapping[str, bytes]) -> Delta[Values]:
         asked = self._questions(changed)
         with threads(2) as pool:
-            trees = (self.includes(), self.includes(changed))
-            old, new = pool.map(lambda includes: self._ask(asked, includes, {}), trees)
+            unknown = self._unknown(asked)
+            told = pool.submit(self._ask, unknown, self.includes(), {})
+            new = self._ask(asked, self.includes(changed), {})
+        old = told.result()
         if new.errors and not old.errors:
             raise EffectError([f"it does not compile: {error}" for error in new.errors])
-        before, after = (
-            {spot: row.values for spot, row in side.checked().by_point.items()}
-            for side in (old, new)
-        )
+        self._learn(unknown, old.checked())
+        after = {spot: row.values for spot, row in new.checked().by_point.items()}
+        before = {spot: self.current[spot] for spot in after}
         return delta(before, after, ne, {}, self._archs(changed).between)
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
@@ -203,7 +242,7 @@ class Compiler:
         }
         return replace(place, archs=tuple(sorted(archs, key=arch_number)), families=())
 
-    def _all(self, names: Sequence[str] | Mapping[str, bytes]) -> tuple[Asked, ...]:
+    def _all(self, names: Iterable[str]) -> tuple[Asked, ...]:
         return self._places(frozenset(names))
 
     def _places(self, names: frozenset[str] = frozenset()) -> tuple[Asked, ...]:
@@ -220,3 +259,7 @@ class Compiler:
             for place in self._places()
         ]
         return tuple(place for place in kept if place.points)
+
+
+def _with(archs: Sequence[str], arch: str) -> tuple[str, ...]:
+    return tuple(sorted({*archs, arch}, key=arch_number))

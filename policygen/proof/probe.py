@@ -55,6 +55,8 @@ class Asked:
     """Whether the values are asked for, or the entries alone."""
     branches: bool = False
     """Whether the returns of a policy selector are asked for."""
+    since: bool = False
+    """Whether it is asked with a return's values since which architecture they are the same."""
     traits: tuple[str, ...] = ()
     """Members of the policy selector, which are told with its returns."""
     algorithm: str = ""
@@ -143,20 +145,25 @@ def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
     In the specialization dialect that is one at which CUB itself says what is active, as the unit
     compares what it found with it; the selector dialect has no such one.
     """
-    oldest = _oldest(asked, toolchain)
+    oldest = {marked: _oldest(asked, toolchain, marked=marked) for marked in (False, True)}
     sections: dict[tuple[str, bool], list[Section]] = {}
     for each in asked:
-        arch = toolchain.newest if each.site.dialect == "selectors" else oldest
         for families in each.sections:
-            sections.setdefault((arch, families is not None), []).extend(_chunks(each, families))
+            marked = families is not None
+            arch = toolchain.newest if each.site.dialect == "selectors" else oldest[marked]
+            sections.setdefault((arch, marked), []).extend(_chunks(each, families))
     return [
         Batch(arch, tuple(lot)) for (arch, _), found in sections.items() for lot in _filled(found)
     ]
 
 
-def _oldest(asked: Sequence[Asked], toolchain: Toolchain) -> str:
-    """Finds the oldest architecture that is asked for and can be compiled for."""
-    archs = {arch for each in asked for arch in each.archs}
+def _oldest(asked: Sequence[Asked], toolchain: Toolchain, *, marked: bool) -> str:
+    """Finds the oldest architecture that is asked for and can be compiled for.
+
+    What is asked of a marked tree is the same compile, whatever values are asked for beside it.
+    """
+    mine = [each for each in asked if any((f is not None) == marked for f in each.sections)]
+    archs = {arch for each in mine for arch in each.archs}
     return next((arch for arch in toolchain.archs if arch in archs), toolchain.newest)
 
 
@@ -164,7 +171,8 @@ def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[
     for start in range(0, len(asked.points), WORKLOADS):
         points = asked.points[start : start + WORKLOADS]
         traits = asked.traits if families is not None else ()
-        yield Section(asked.site, points, asked.archs, families, traits)
+        since = asked.since and families is None and asked.site.dialect == "selectors"
+        yield Section(asked.site, points, asked.archs, families, traits, since)
 
 
 def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:

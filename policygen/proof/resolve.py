@@ -121,6 +121,7 @@ def _with_marks(
     return replace(
         place,
         archs=archs,
+        since=True,
         families=place.families if marks else (),
         branches=marks and place.site.dialect == "selectors",
     )

@@ -55,6 +55,8 @@ class Section:
     families: tuple[BoundFamily, ...] | None = None
     traits: tuple[str, ...] = ()
     """Of a marked policy selector: its members, which are told, too."""
+    since: bool = False
+    """Of values of returns: whether it is told since which architecture they are the same."""
 
     @property
     def rows(self) -> tuple[tuple[Workload, str], ...]:
@@ -109,6 +111,7 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "selector": site.dialect == "selectors",
             "marked": section.families is not None,
             "traits": bool(section.traits),
+            "since": section.since,
             "untuned": site.untuned,
             "support": site.support,
             "setup": site.setup,

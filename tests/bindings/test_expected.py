@@ -8,10 +8,15 @@ from policygen.bindings.expected import expected_values, kept_members, value_nam
 from policygen.bindings.load import bound
 from policygen.bindings.variant import member_values, threads_that_fit
 from policygen.errors import InputError
+from tests.tiers import slow
 
 VERSIONS = ("3.0.1", "3.2.0", "3.6.0")
 FAMILIES = [
-    pytest.param(version, algorithm, family, site, id=f"{version} {site.namespace} {family.name}")
+    pytest.param(
+        *(version, algorithm, family, site),
+        id=f"{version} {site.namespace} {family.name}",
+        marks=() if version == "3.0.1" else slow,
+    )
     for version in VERSIONS
     for algorithm in bound(version)
     for family in algorithm.families

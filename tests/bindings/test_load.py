@@ -215,10 +215,10 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(load, "folder", lambda name: tmp_path / name)
     shutil.copytree(FOLDER, tmp_path / "schemas" / "bindings")
-    for kept in (load.types, load.bindings):
+    for kept in (load.types, load.bindings, load.bound):
         kept.cache_clear()
     yield tmp_path / "schemas" / "bindings"
-    for kept in (load.types, load.bindings):
+    for kept in (load.types, load.bindings, load.bound):
         kept.cache_clear()
 
 
@@ -308,7 +308,7 @@ def test_what_was_read_once_is_not_parsed_again(
     copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     types, bindings = load.types(), load.bindings()
-    for kept in (load.types, load.bindings):
+    for kept in (load.types, load.bindings, load.bound):
         kept.cache_clear()
     monkeypatch.setattr(load, "load_toml", lambda path, model: pytest.fail(f"{path} is parsed"))
     assert (load.types(), load.bindings()) == (types, bindings)

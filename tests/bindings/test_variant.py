@@ -1,4 +1,6 @@
 # ruff: noqa: E501  a row of a table is one line
+from functools import cache
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
+from policygen.model.tuning import TuningHeader
 from policygen.proof.inheritance import base_of
 from tests.trees import tree as cub_tree
 
@@ -354,6 +357,12 @@ def orders_of(header, found, members):
     }
 
 
+@cache
+def headers_of(version: str) -> tuple[TuningHeader, ...]:
+    """Those of a tree, read once for all families."""
+    return scan_headers(tree.tuning_headers(tree.open_tree(cub_tree(version)))).headers
+
+
 @pytest.mark.trees
 @pytest.mark.parametrize(
     ("version", "name", "site", "tuning"), bound_families("3.0.1") + bound_families("3.6.0")
@@ -364,7 +373,7 @@ def test_members_come_in_the_order_of_the_header(
     one = algorithm(name, version)
     binding = family(one, tuning, site)
     place = one.site(site, "specializations")
-    headers = scan_headers(tree.tuning_headers(tree.open_tree(cub_tree(version)))).headers
+    headers = headers_of(version)
     (header, found), *others = [
         (header, f)
         for header in headers

@@ -15,6 +15,7 @@ from policygen.model.selection import Selected
 from policygen.textdiff import unified
 from tests.cli.tuned import run
 from tests.probing import root
+from tests.tiers import sampled
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 ROOT = Path(__file__).parent.parent.parent
@@ -50,7 +51,7 @@ def emit(capsys, db, *arguments, arch="sm90", cub="3.6.0"):
     return run(capsys, "emit", "--db", db, "--arch", arch, "--cub", root(cub), *arguments)
 
 
-@pytest.mark.parametrize("std", [17, 20])
+@pytest.mark.parametrize("std", sampled([17, 20], 17))
 def test_a_header_is_written_proven_and_as_it_was_before(capsys, sums, std):
     status, out, err = emit(capsys, sums, "-o", "my_tunings.cuh", "--std", str(std))
     assert status == 0, err

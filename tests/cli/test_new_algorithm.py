@@ -22,9 +22,11 @@ def bindings(tmp_path, monkeypatch):
     folder = resources.folder("schemas") / "bindings"
     made = shutil.copytree(folder, tmp_path / "schemas/bindings")
     monkeypatch.setattr(load, "folder", lambda name: tmp_path / name)
-    load.bindings.cache_clear()
+    for kept in (load.bindings, load.bound):
+        kept.cache_clear()
     yield made
-    load.bindings.cache_clear()
+    for kept in (load.bindings, load.bound):
+        kept.cache_clear()
 
 
 def cub(folder, version):

@@ -18,9 +18,11 @@ def project(tmp_path, monkeypatch):
     made = shutil.copytree(FIXTURES / "own_kernels", tmp_path / "own")
     monkeypatch.chdir(made)
     monkeypatch.setenv("POLICYGEN_CONFIG", "policygen.toml")
-    load.bindings.cache_clear()
+    for kept in (load.bindings, load.bound):
+        kept.cache_clear()
     yield made
-    load.bindings.cache_clear()
+    for kept in (load.bindings, load.bound):
+        kept.cache_clear()
 
 
 def test_what_a_strangers_checkout_says_of_itself_is_not_believed(project, monkeypatch, capsys):

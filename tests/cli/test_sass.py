@@ -15,7 +15,7 @@ from policygen.model.sass import VerifySass
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import HEADER, THREE, committed_tree, database, run, tuned
 from tests.probing import changed_tree, header, replaced, root
-from tests.tiers import slow
+from tests.tiers import sampled, slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -280,7 +280,7 @@ def test_without_a_compiler_the_extra_is_named(capsys, tree, monkeypatch, tmp_pa
     assert "CUDA_HOME" in err
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("end", sampled([signal.SIGINT, signal.SIGTERM], signal.SIGINT))
 def test_interrupted_it_leaves_no_process_and_a_usable_cache(tree, tmp_path, end):
     real = find_toolchain().nvcc
     home = tmp_path / "cuda"

@@ -15,6 +15,7 @@ from policygen.dialects.specializations.write import write_entries
 from policygen.model.entry_text import Content
 from policygen.model.selection import FamilyKey, Selected
 from policygen.source.splice import splice
+from tests.tiers import sampled
 from tests.trees import tree as cub_tree
 
 pytestmark = pytest.mark.trees
@@ -46,7 +47,7 @@ def other_key(entry, number):
     return None
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1"))
 def test_an_update_and_a_new_entry_beside_it_fit_together(version):
     tried = 0
     for header, path, to in families(version):

@@ -45,7 +45,8 @@ class OneArch(Planned):
 
     def asked(self, compiler):
         kind = type("OnThatArch", (OnOneArch,), {"arch": self.tuned})
-        return kind(**{one.name: getattr(compiler, one.name) for one in fields(Compiler)})
+        given = [one.name for one in fields(Compiler) if one.init]
+        return kind(**{name: getattr(compiler, name) for name in given})
 
     def proved(self):
         """Each result's action, and the values that the compiler takes for what was written."""

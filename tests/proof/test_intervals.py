@@ -1,5 +1,7 @@
 """At which architectures headers are asked: no return begins or ends between two of them."""
 
+from itertools import pairwise
+
 import pytest
 
 from policygen.bindings.archs import ladder
@@ -25,13 +27,19 @@ from tests.probing import TUNINGS, root
 def test_what_stands_in_a_header_is_asked_and_what_comes_behind(text):
     asked = asked_archs([text.encode()], [])
     assert asked.known == {*ladder(), "sm104"}
-    assert asked.between == {"sm105"}
-    assert list(asked.ordered) == sorted({*ladder(), "sm104", "sm105"}, key=arch_number)
+    assert asked.between - asked_archs([], []).between == {"sm105"}
+    assert list(asked.ordered) == sorted(asked.known | asked.between, key=arch_number)
 
 
-def test_what_is_known_needs_nothing_behind_it_where_the_next_is_known():
-    assert asked_archs([b"compute_capability{12, 0}"], []).between == set()
-    assert asked_archs([b"compute_capability{12, 1}"], []).between == {"sm122"}
+def test_each_interval_and_what_comes_after_all_is_asked_once():
+    asked = asked_archs([], [])
+    assert asked.known == {*ladder()}
+    numbers = [arch_number(arch) for arch in asked.ordered]
+    known = [arch_number(arch) for arch in ladder()]
+    assert numbers[-1] == known[-1] + 1
+    for one, following in pairwise(known):
+        inside = [number for number in numbers if one < number < following]
+        assert inside == ([one + 1] if following > one + 1 else [])
 
 
 def test_a_compiler_may_know_more():

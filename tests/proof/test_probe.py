@@ -91,10 +91,10 @@ def test_a_tree_whose_chains_work_in_another_way_is_refused(tmp_path):
     ("pattern", "axes", "sizes"),
     [
         ("reduce.sum", {"T": ["I8"]}, {"AccumT": 4, "axis::T": 1}),
-        ("reduce.sum", {"T": ["I64"]}, {"AccumT": 8, "axis::T": 8}),
+        pytest.param("reduce.sum", {"T": ["I64"]}, {"AccumT": 8, "axis::T": 8}, marks=slow),
         ("radix_sort.pairs", {"KeyT": ["I8"], "ValueT": ["I128"]}, {"DominantT": 16}),
-        ("scan.exclusive.sum", {"T": ["I16"]}, {"AccumT": 4}),
-        ("histogram.even", {"SampleT": ["I8"]}, {}),
+        pytest.param("scan.exclusive.sum", {"T": ["I16"]}, {"AccumT": 4}, marks=slow),
+        pytest.param("histogram.even", {"SampleT": ["I8"]}, {}, marks=slow),
     ],
 )
 def test_a_marked_row_tells_the_sizes_of_roles(pattern, axes, sizes):

@@ -1,5 +1,6 @@
 # ruff: noqa: E501  a row of a table is one line
 import re
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -54,8 +55,10 @@ def point(call: Call = CALL, **values: str) -> Workload:
     return Workload(call, values)
 
 
-def section(*points: Workload, site: Site = SITE, families=None, archs=("sm90",)) -> Section:
-    return Section(site, points, archs, families)
+def section(
+    *points: Workload, site: Site = SITE, families=None, archs=("sm90",), since=False
+) -> Section:
+    return Section(site, points, archs, families, since=since)
 
 
 def rendered(*sections: Section, version: str = "3.0.1") -> str:
@@ -194,7 +197,8 @@ def test_a_selector_is_asked_for_an_architecture(
     policy: str, selected: str, untuned: str | None
 ) -> None:
     site = SELECTOR.model_copy(update={"policy": policy, "untuned": untuned})
-    text = rendered(section(point(T="I8"), site=site, archs=("sm103",)), version="3.5.0")
+    asked = section(point(T="I8"), site=site, archs=("sm103",), since=True)
+    text = rendered(asked, version="3.5.0")
     row = re.sub(r" +", " ", "\n".join(lines(text, "struct workload_0")))
     assert "using selector = policy_selector<T>;" in row
     assert f"static constexpr auto policy = {selected};" in row
@@ -204,6 +208,8 @@ def test_a_selector_is_asked_for_an_architecture(
         f" value<unchanged_since<selector>(103)>, value<is_default<selector, {untuned or 'void'}>(103)>>;"
     ) in row
     assert f"constexpr int ladder[] = {{{', '.join(arch[2:] for arch in ladder())}}};" in text
+    less = rendered(replace(asked, since=False), version="3.5.0")
+    assert "value<policy.delay>, value<policy.latency>>;" in less
 
 
 def test_what_selectors_need_stands_in_their_units_alone() -> None:

@@ -83,7 +83,7 @@ def attempt(name, data, neighbours):
 
 
 @pytest.mark.parametrize("share", sampled(range(5), 0))
-@pytest.mark.parametrize("version", ["2.8.2", "3.2.0", "3.6.0"])
+@pytest.mark.parametrize("version", sampled(["2.8.2", "3.2.0", "3.6.0"], "3.2.0"))
 def test_mutations_of_real_headers_are_read_or_refused_with_a_place(version, share, alarm):
     rng = random.Random(f"policygen {version} {share}")
     paths = tree.tuning_headers(tree.open_tree(cub_tree(version)))

@@ -6,7 +6,8 @@ from pathlib import Path
 from policygen.model.cub import Cub
 from policygen.model.lint import Finding
 from policygen.proof.lint.place import place
-from policygen.proof.outside.asks import Dependence, asks
+from policygen.proof.outside.asks import Dependence
+from policygen.proof.outside.nothing import asked as looked
 
 
 def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) -> list[Finding]:
@@ -19,7 +20,7 @@ def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) 
             inside = path.parent
             folders.append(inside)
         names.append(path.relative_to(inside).as_posix())
-    return [_finding(asked, named) for asked in asks(names, folders)]
+    return [_finding(asked, named) for asked in looked(names, folders)]
 
 
 def _finding(asked: Dependence, named: Callable[[Path], str]) -> Finding:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 from policygen.bindings.outside import Allowed, outside
 from policygen.model.base import Span
@@ -36,11 +35,8 @@ class Dependence:
     message: str
 
 
-def asks(
-    names: Sequence[str], folders: Sequence[Path], replaced: Mapping[str, bytes] | None = None
-) -> tuple[Dependence, ...]:
+def asks(names: Sequence[str], tree: Folders) -> tuple[Dependence, ...]:
     """Finds all places that tuning headers reach, by file and line."""
-    tree = Folders(tuple(folders), replaced or {})
     looked = _Look(tree, whole=tree.find(CONFIG) is not None)
     for name in names:
         looked.at(name)

@@ -2,11 +2,17 @@
 
 import pytest
 
+from policygen.errors import InputError
+from policygen.proof.outside import asks as asking
 from policygen.proof.outside.asks import asks
+from policygen.proof.outside.nothing import asked
+from policygen.proof.outside.walk import Folders
 from policygen.tree.manifest import shipped
+from tests.tiers import sampled
 from tests.trees import tree
 
 TUNINGS = "cub/device/dispatch/tuning"
+VERSIONS = ("2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0")
 DEMO = f"{TUNINGS}/tuning_demo.cuh"
 USE = "template <class T> struct sm90_tuning { static constexpr int items = %s; };\n"
 CAT = "#define CUB_CAT(a, b) a##b\n"
@@ -20,7 +26,7 @@ def found(folder, files):
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return [
         (one.header.name, one.header.data[slice(*one.span)].decode(), one.message)
-        for one in asks([DEMO], [folder])
+        for one in asks([DEMO], Folders((folder,)))
     ]
 
 
@@ -297,7 +303,7 @@ def test_headers_that_include_each_other_are_read_once(tmp_path):
 def test_a_header_with_other_content_is_asked_about_that(tmp_path):
     assert found(tmp_path, {DEMO: USE % "19"}) == []
     changed = {DEMO: (USE % "__COUNTER__").encode()}
-    assert [one.message for one in asks([DEMO], [tmp_path], changed)] == [
+    assert [one.message for one in asks([DEMO], Folders((tmp_path,), changed))] == [
         "asks for how often it was asked before"
     ]
 
@@ -305,18 +311,76 @@ def test_a_header_with_other_content_is_asked_about_that(tmp_path):
 def test_a_header_by_itself_may_test_what_a_tree_would_define(tmp_path):
     path = tmp_path / "tuning_demo.cuh"
     path.write_text("#if CUB_MYSTERY && _CCCL_HAS_INT128()\n#elif NDEBUG\n#endif\n")
-    (one,) = asks([path.name], [tmp_path])
+    (one,) = asks([path.name], Folders((tmp_path,)))
     assert one.message == "tests NDEBUG, which nothing that the header reads defines before"
 
 
 def test_a_header_that_is_not_there_asks_nothing(tmp_path):
-    assert asks([DEMO, "/etc/passwd", "../a.cuh"], [tmp_path]) == ()
+    assert asks([DEMO, "/etc/passwd", "../a.cuh"], Folders((tmp_path,))) == ()
 
 
 @pytest.mark.trees
-@pytest.mark.parametrize("version", ["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"])
+@pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1", "3.6.0"))
 def test_real_trees_ask_for_nothing(version):
     root = tree(version)
     names = sorted(path.name for path in (root / TUNINGS).glob(shipped().tree.headers))
     assert len(names) > 15
-    assert asks([f"{TUNINGS}/{name}" for name in names], [root]) == ()
+    assert asks([f"{TUNINGS}/{name}" for name in names], Folders((root,))) == ()
+
+
+@pytest.fixture
+def looked(tmp_path, monkeypatch):
+    """A tree with a header that asks for nothing, in which it is looked once; counts the looks."""
+    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "cache"))
+    looks = []
+    monkeypatch.setattr(asking, "asks", lambda *given: looks.append(given) or asks(*given))
+    tree = tmp_path / "tree"
+    files = {DEMO: "#include <cub/a.cuh>\n#include <cub/b.cuh>\n", "cub/a.cuh": "int a;\n"}
+    assert found(tree, files) == []
+    assert asked([DEMO], [tree]) == ()
+    assert len(looks) == 1
+    return tree, looks
+
+
+def test_what_asks_for_nothing_is_not_looked_through_again(looked):
+    tree, looks = looked
+    assert asked([DEMO], [tree]) == ()
+    copy = tree.rename(tree.with_name("copy"))
+    assert asked([DEMO], [copy]) == ()
+    assert len(looks) == 1
+
+
+@pytest.mark.parametrize("name", [DEMO, "cub/a.cuh", "cub/b.cuh", f"{TUNINGS}/cub/a.cuh"])
+def test_a_file_that_changed_or_came_is_looked_through(looked, name):
+    tree, _ = looked
+    quoted = '#include "cub/a.cuh"\n'
+    assert found(tree, {DEMO: quoted}) == []
+    assert asked([DEMO], [tree]) == ()
+    (tree / name).parent.mkdir(exist_ok=True)
+    (tree / name).write_text(f"{quoted if name == DEMO else ''}int a = __COUNTER__;\n")
+    expected = [] if name == "cub/b.cuh" else ["asks for how often it was asked before"]
+    assert [one.message for one in asked([DEMO], [tree])] == expected
+
+
+def test_a_file_that_was_missing_is_looked_through(looked):
+    tree, looks = looked
+    (tree / "cub/b.cuh").write_text("int b = __COUNTER__;\n")
+    assert len(asked([DEMO], [tree])) == 1
+    assert len(asked([DEMO], [tree])) == 1
+    assert len(looks) == 3
+
+
+def test_a_link_out_of_the_tree_is_refused_though_its_content_is_the_same(looked, tmp_path):
+    tree, _ = looked
+    (tree / "cub/a.cuh").rename(tmp_path / "a.cuh")
+    (tree / "cub/a.cuh").symlink_to(tmp_path / "a.cuh")
+    with pytest.raises(InputError, match="a link leads out of the tree"):
+        asked([DEMO], [tree])
+
+
+def test_without_a_place_to_remember_it_is_looked_each_time(looked, monkeypatch, tmp_path):
+    tree, looks = looked
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "file"))
+    assert asked([DEMO], [tree]) == asked([DEMO], [tree]) == ()
+    assert len(looks) == 3

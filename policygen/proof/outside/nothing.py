@@ -1,0 +1,44 @@
+"""Remembers headers that ask for nothing, by the content of all that they were found to include."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from policygen.bindings.outside import outside
+from policygen.cache import digest, keep, kept, written_by
+from policygen.proof import lexemes
+from policygen.proof.outside import asks, header, taint, walk
+from policygen.proof.outside.walk import Folders
+
+KIND = "outside"
+
+
+def asked(names: Sequence[str], folders: Sequence[Path]) -> tuple[asks.Dependence, ...]:
+    """Finds what headers ask for; where that was nothing, all files are compared alone."""
+    tree = Folders(tuple(folders))
+    key = _key(names, tree)
+    if (data := kept(KIND, key)) is not None and _same(json.loads(data), Folders(tuple(folders))):
+        return ()
+    found = asks.asks(names, tree)
+    if not found:
+        looked = {name: _content(tree, name) for name in sorted(tree.known)}
+        with suppress(OSError):  # a folder that cannot be written costs speed, nothing else
+            keep(KIND, key, json.dumps(looked).encode())
+    return found
+
+
+def _key(names: Sequence[str], tree: Folders) -> str:
+    """Names the question: what is looked for, and in which headers."""
+    rules = written_by(asks, header, taint, walk, lexemes), outside().model_dump_json()
+    return digest(*rules, *(f"{name} {_content(tree, name)}" for name in names))
+
+
+def _same(looked: dict[str, str | None], tree: Folders) -> bool:
+    """Whether each file that was looked for is there as it was, or missing as it was."""
+    return all(_content(tree, name) == content for name, content in looked.items())
+
+
+def _content(tree: Folders, name: str) -> str | None:
+    found = tree.find(name)
+    return None if found is None else digest(found.data)
