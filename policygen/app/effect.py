@@ -66,7 +66,7 @@ def effect_of(
     """What a change does: by the tree's own dialect, and by families that were written, too."""
     _check_provable(found, changed)
     effect = _judged(legacy.part(plan, legacy=False), compiler, changed)
-    if plan.options.legacy == "update" and found.cub.dialect == "selectors":
+    if plan.options.legacy == "update" and found.cub.has_selectors:
         older = older_compiler(found, compiler)
         effect = legacy.both(effect, _judged(legacy.part(plan, legacy=True), older, changed))
     return effect

@@ -21,7 +21,7 @@ def with_families(work: Planned, planner: Planner, scored: Sequence[ScoredWorklo
     """The plan with what becomes of the families that stand beside the returns."""
     plan, headers = work.plan, work.compiler.headers
     wish = plan.options.legacy
-    if plan.cub.dialect != "selectors":
+    if not plan.cub.has_selectors:
         told = [f"the tree has no policy selectors: --legacy {wish} says nothing about it"]
         return _told(plan, told if wish != "leave" else [])
     if wish == "update":

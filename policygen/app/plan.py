@@ -101,7 +101,7 @@ def read_plan(session: Session, path: Path) -> Planned:
     planner = Planner(sources, plan.options, compiler, joint, prove=False, spaces=plan.spaces)
     made = again(planner, part(plan, legacy=False), plan.results)
     work = Planned(made, found, data, compiler)
-    if plan.options.legacy == "update" and found.cub.dialect == "selectors":
+    if plan.options.legacy == "update" and found.cub.has_selectors:
         made = families_again(work, planner, plan)
     check_same(plan, made)
     # What it says of files and reasons is of where it was made.

@@ -52,7 +52,7 @@ def ask_values(
         found.marked(found.cub.dialect),
         archs,
         toolchain,
-        enabled=found.enabled() if found.cub.dialect == "selectors" else {},
+        enabled=found.enabled() if found.cub.has_selectors else {},
         progress=progress,
     )
     document = Resolution(

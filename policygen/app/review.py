@@ -75,7 +75,7 @@ def review_change(
     if alone := len(comparison.different) - len(different):
         remarks.append(f"{alone:,} workloads are in one of the trees only: nothing is said of them")
     compared = comparison.compared - alone
-    if families and change.after.cub.dialect == "selectors":
+    if families and change.after.cub.has_selectors:
         then, now = (older_tree(side, families) for side in (change.before, change.after))
         beside = _resolved(then, now, question, progress, only="specializations")
         resolved += beside
@@ -180,7 +180,7 @@ def _beside(
     progress: Progress | None,
 ) -> list[str]:
     """What is said of families: `changed` are benchmarks, `families` headers with changes."""
-    if after.cub.dialect != "selectors":
+    if not after.cub.has_selectors:
         return []
     headers = {header.name: header for header in after.headers}
     remarks = legacy.left(legacy.headers_beside(changed, after.cub, headers) - set(families))

@@ -270,6 +270,11 @@ class Site(Versioned):
     """The value in which a mark of an entry shows."""
 
     @property
+    def is_selector(self) -> bool:
+        """Whether its hub is a policy selector."""
+        return self.dialect == "selectors"
+
+    @property
     def scope(self) -> str:
         """The namespace as headers have it: `cub::detail::scan`."""
         return f"cub::{self.namespace}"

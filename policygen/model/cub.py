@@ -21,6 +21,11 @@ class Cub(Record):
     """Whether it was fetched, and is not as its wheel has it."""
 
     @property
+    def has_selectors(self) -> bool:
+        """Whether policy selectors decide in it."""
+        return self.dialect == "selectors"
+
+    @property
     def include_folders(self) -> tuple[str, ...]:
         """The same where nobody looked for more than the root."""
         return self.includes or (self.root,)

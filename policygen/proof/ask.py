@@ -76,7 +76,7 @@ def _selected(
     number = marked.entry(answers.value(mark))
     entry = None if number is None else marked.entries[number]
     keys, traits = {}, {}
-    if asked.site.dialect == "selectors":
+    if asked.site.is_selector:
         traits = dict(zip(asked.traits, map(answers.value, told), strict=False))
         keys = {entry[0].name: FamilyKey((), entry, number or 0)} if entry else {}
     else:
@@ -91,7 +91,7 @@ def _selected(
 def _values(asked: Asked, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:
     """Reads the values of a policy, a delay as CUB's type, and since which arch it is the same."""
     site, since = asked.site, None
-    if row and asked.since and site.dialect == "selectors":
+    if row and asked.since and site.is_selector:
         first, default = (answers.value(text) for text in row[-2:])
         row, since = row[:-2], None if default else f"sm{first}"
     names = [*site.values, *site.types]

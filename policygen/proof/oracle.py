@@ -118,7 +118,7 @@ class Compiler:
         self, place: Asked, arch: str, copy: Marked, families: tuple[BoundFamily, ...]
     ) -> Asked:
         """Asks where the keys of workloads lead, or which return decides them."""
-        if place.site.dialect == "selectors":
+        if place.site.is_selector:
             scaled = scaled_families(self.cub.version, place)
             traits = copy.traits
             return replace(place, archs=(arch,), families=scaled, branches=True, traits=traits)
@@ -174,7 +174,7 @@ class Compiler:
         name = asked[0].site.header
         site = self._site(asked[0], changed, arch)
         row = site.rows[point]
-        if asked[0].site.dialect == "selectors" and row.entry is not None:
+        if asked[0].site.is_selector and row.entry is not None:
             family, entry = row.entry
             return f"the compiler takes what {name}:{entry.line} ({family.name}) returns"
         read = [key for name, key in row.keys.items() if name in site.read]
@@ -231,7 +231,7 @@ class Compiler:
         A policy selector can tell any two architectures apart.
         """
         name = place.site.header
-        if place.site.dialect == "selectors":
+        if place.site.is_selector:
             return replace(place, archs=self._archs({name: changed[name]}).ordered, families=())
         archs = {
             policy.arch

@@ -150,7 +150,7 @@ def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
     for each in asked:
         for families in each.sections:
             marked = families is not None
-            arch = toolchain.newest if each.site.dialect == "selectors" else oldest[marked]
+            arch = toolchain.newest if each.site.is_selector else oldest[marked]
             sections.setdefault((arch, marked), []).extend(_chunks(each, families))
     return [
         Batch(arch, tuple(lot)) for (arch, _), found in sections.items() for lot in _filled(found)
@@ -171,7 +171,7 @@ def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[
     for start in range(0, len(asked.points), WORKLOADS):
         points = asked.points[start : start + WORKLOADS]
         traits = asked.traits if families is not None else ()
-        since = asked.since and families is None and asked.site.dialect == "selectors"
+        since = asked.since and families is None and asked.site.is_selector
         yield Section(asked.site, points, asked.archs, families, traits, since)
 
 

@@ -160,7 +160,7 @@ def _together(asked: Sequence[Asked]) -> Iterator[list[Asked]]:
     """Groups the sites that share their entries: those of a header where these are returns."""
     by_header: dict[str, list[Asked]] = {}
     for place in asked:
-        if place.site.dialect == "selectors":
+        if place.site.is_selector:
             by_header.setdefault(place.site.header, []).append(place)
         else:
             yield [place]

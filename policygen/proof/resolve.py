@@ -86,7 +86,7 @@ def _commented_out(
     mine = [
         replace(place, families=(), values=False, branches=True)
         for place in asked
-        if place.site.dialect == "selectors" and place.site.header in enabled
+        if place.site.is_selector and place.site.header in enabled
     ]
     if not mine:
         return {}, ()
@@ -123,7 +123,7 @@ def _with_marks(
         archs=archs,
         since=True,
         families=place.families if marks else (),
-        branches=marks and place.site.dialect == "selectors",
+        branches=marks and place.site.is_selector,
     )
 
 
@@ -137,7 +137,7 @@ def _row(
 ) -> ResolvedRow:
     family, entry = found.entry or (None, None)
     passed = disabled = since = None
-    if place.site.dialect == "selectors":
+    if place.site.is_selector:
         if entry is not None and not entry.specific:
             family, entry = None, None  # it asks for `cc` alone: a default
         since = family.arch if family else found.since if place.tuned else None

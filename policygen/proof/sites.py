@@ -48,7 +48,7 @@ def bound_families(
     algorithm: Bound, site: Site, headers: Sequence[TuningHeader]
 ) -> tuple[BoundFamily, ...]:
     """Finds the families that a site's policies read; none in the selector dialect."""
-    if site.dialect == "selectors":
+    if site.is_selector:
         return ()
     found = algorithm.families_at(site, headers)
     return tuple((binding, _kinds(binding, family)) for binding, family in found)

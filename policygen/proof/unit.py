@@ -70,7 +70,7 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
         "headers": sorted({section.site.header for section in sections}),
         "marks": sorted({f.mark for s in sections for f, _ in s.families or ()}),
         "counts": words().selectors.counts,
-        "returns": any(s.families is not None and s.site.dialect == "selectors" for s in sections),
+        "returns": any(s.families is not None and s.site.is_selector for s in sections),
         "includes": sorted({name for section in sections for name in _includes(section, version)}),
         "ladder": [arch_number(arch) for arch in ladder()],
         "sections": list(_sections(sections, version)),
@@ -108,7 +108,7 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "hub": site.hub,
             "max_policy": site.max_policy,
             "policy": site.policy,
-            "selector": site.dialect == "selectors",
+            "selector": site.is_selector,
             "marked": section.families is not None,
             "traits": bool(section.traits),
             "since": section.since,
@@ -156,7 +156,7 @@ def _values(site: Site) -> list[str]:
 
 
 def _marks(site: Site, families: Sequence[BoundFamily]) -> list[str]:
-    if site.dialect == "selectors":
+    if site.is_selector:
         items = site.values.get(site.marked, "-1")
         return [f"value<policygen_marks::of(selected, policy, {items})>"]
     return [f"value<{site.values[site.marked]}>", *(_family(*family) for family in families)]
