@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from policygen import __version__
 from policygen.dialects.provenance import labelled
@@ -173,7 +174,9 @@ def _origin(actions: Sequence[EmitAction]) -> list[str]:
     for one in actions:
         gpu = one.gpu.partition("(")[0].strip()
         text = f"{gpu}, CUDA {one.ctk}, CCCL {one.cccl}"
-        found[f"Measured on {text}: {', '.join(one.databases)}"] = None
+        # Whoever reads the header has no use for where a file was on another machine.
+        names = dict.fromkeys(Path(name).name for name in one.databases)
+        found[f"Measured on {text}: {', '.join(names)}"] = None
     return list(found)
 
 

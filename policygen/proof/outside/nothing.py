@@ -1,9 +1,10 @@
 """Remembers headers that ask for nothing, by the content of all that they were found to include."""
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from policygen.bindings.outside import outside
 from policygen.cache import digest, keep, kept, written_by
@@ -12,19 +13,20 @@ from policygen.proof.outside import asks, header, taint, walk
 from policygen.proof.outside.walk import Folders
 
 KIND = "outside"
+_LOOKED = TypeAdapter(dict[str, str | None])
 
 
 def asked(names: Sequence[str], folders: Sequence[Path]) -> tuple[asks.Dependence, ...]:
     """Finds what headers ask for; where that was nothing, all files are compared alone."""
     tree = Folders(tuple(folders))
     key = _key(names, tree)
-    if (data := kept(KIND, key)) is not None and _same(json.loads(data), Folders(tuple(folders))):
+    if (data := kept(KIND, key)) is not None and _same(data, Folders(tuple(folders))):
         return ()
     found = asks.asks(names, tree)
     if not found:
         looked = {name: _content(tree, name) for name in sorted(tree.known)}
         with suppress(OSError):  # a folder that cannot be written costs speed, nothing else
-            keep(KIND, key, json.dumps(looked).encode())
+            keep(KIND, key, _LOOKED.dump_json(looked))
     return found
 
 
@@ -34,8 +36,12 @@ def _key(names: Sequence[str], tree: Folders) -> str:
     return digest(*rules, *(f"{name} {_content(tree, name)}" for name in names))
 
 
-def _same(looked: dict[str, str | None], tree: Folders) -> bool:
+def _same(data: bytes, tree: Folders) -> bool:
     """Whether each file that was looked for is there as it was, or missing as it was."""
+    try:
+        looked = _LOOKED.validate_json(data, strict=True)
+    except ValidationError:  # what seals an entry is no secret
+        return False
     return all(_content(tree, name) == content for name, content in looked.items())
 
 

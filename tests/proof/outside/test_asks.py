@@ -2,6 +2,7 @@
 
 import pytest
 
+from policygen.cache import keep
 from policygen.errors import InputError
 from policygen.proof.outside import asks as asking
 from policygen.proof.outside.asks import asks
@@ -384,3 +385,13 @@ def test_without_a_place_to_remember_it_is_looked_each_time(looked, monkeypatch,
     monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "file"))
     assert asked([DEMO], [tree]) == asked([DEMO], [tree]) == ()
     assert len(looks) == 3
+
+
+@pytest.mark.parametrize("data", [b"[]", b"[", b'{"a": 1}', b"null"])
+def test_what_is_remembered_in_another_shape_is_looked_through(looked, tmp_path, data):
+    """What seals an entry is no secret."""
+    tree, looks = looked
+    (entry,) = (tmp_path / "cache" / "outside").iterdir()
+    keep("outside", entry.name, data)
+    assert asked([DEMO], [tree]) == ()
+    assert len(looks) == 2
