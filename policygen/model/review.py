@@ -52,6 +52,8 @@ class ReviewedEntry(Record):
     kind: EntryKind
     before: dict[str, Value] | None
     after: dict[str, Value] | None
+    asks: tuple[str, str] | None = None
+    """What it is for, before and after, where that is another thing now."""
     inherits: tuple[str | None, str | None] = (None, None)
     """What it takes all else from, before and after; of a return, what it computes."""
     variant: str | None = None

@@ -8,7 +8,7 @@ from policygen.model.lint import Finding
 from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
 from policygen.model.review import Evidence, ReviewedEntry
-from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.model.tuning import Entry, Family, TuningHeader, entry_name
 
 Key = tuple[object, ...]
 """What an entry is known by, wherever it stands."""
@@ -47,13 +47,27 @@ class Known:
 def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> list[Touched]:
     """Lists the live entries that differ, in the order of the headers; those that are gone last."""
     old, new = dict(_entries(before)), dict(_entries(after))
-    found = [
-        Touched(family, old[key][1] if key in old else None, entry)
-        for key, (family, entry) in new.items()
-        if key not in old or _said(old[key][1]) != _said(entry)
-    ]
     gone = [Touched(family, entry, None) for key, (family, entry) in old.items() if key not in new]
+    found = []
+    for key, (family, entry) in new.items():
+        if key not in old:
+            found.append(Touched(family, _moved(family, entry, gone), entry))
+        elif _said(old[key][1]) != _said(entry):
+            found.append(Touched(family, old[key][1], entry))
     return [one for one in found + gone if not _gives_up(one)]
+
+
+def _moved(family: Family, entry: Entry, gone: list[Touched]) -> Entry | None:
+    """Finds the entry that is gone and said the same of other arguments: its condition changed."""
+    place = (family.header, family.namespace, family.name)
+    for one in gone:
+        theirs = (one.family.header, one.family.namespace, one.family.name)
+        if theirs == place and one.before and _said(one.before) == _said(entry):
+            if not (entry.members or entry.inherits):
+                continue  # it says nothing that would tell it
+            gone.remove(one)
+            return one.before
+    return None
 
 
 def reviewed(
@@ -96,6 +110,7 @@ def _reviewed(
         kind=entry.kind,
         before=one.before.values if one.before else None,
         after=one.after.values if one.after else None,
+        asks=_asks(one),
         inherits=(
             one.before.inherits if one.before else None,
             one.after.inherits if one.after else None,
@@ -115,6 +130,16 @@ def _reviewed(
             None,
         ),
     )
+
+
+def _asks(one: Touched) -> tuple[str, str] | None:
+    if one.before is None or one.after is None:
+        return None
+    first, last = (
+        " ".join([entry_name(one.family.name, e.args), *([f"#if {e.guard}"] if e.guard else [])])
+        for e in (one.before, one.after)
+    )
+    return (first, last) if first != last else None
 
 
 def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Family, Entry]]]:

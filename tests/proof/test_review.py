@@ -1,7 +1,7 @@
 """Which entries of a change a reviewer is told, on text; tests of the command have real trees."""
 
 from policygen.dialects.header import read_header
-from policygen.proof.review import touched
+from policygen.proof.review import Known, reviewed, touched
 
 HEAD = """
 CUB_NAMESPACE_BEGIN
@@ -88,3 +88,29 @@ def test_an_end_that_returns_something_now_counts():
     other = (FUNCTION % 7).replace("return {};", "return values{5, 64};")
     found = named(header(FUNCTION % 7, CALL), header(other, CALL))
     assert found == [("get_sm90_tuning: otherwise", True, True)]
+
+
+def test_a_return_under_another_condition_is_changed_and_not_gone_and_new():
+    before = header(FUNCTION % 7, CALL)
+    after = header((FUNCTION % 7).replace("key_size == 4", "key_size <= 4"), CALL)
+    assert named(before, after) == [("get_sm90_tuning: key_size <= 4", True, True)]
+    (one,), _ = reviewed(touched([before], [after]), (), Known((), (), ()))
+    assert one.change == "changed"
+    assert one.asks == ("get_sm90_tuning: key_size == 4", "get_sm90_tuning: key_size <= 4")
+    (one,), _ = reviewed(touched([before], [header(FUNCTION % 8, CALL)]), (), Known((), (), ()))
+    assert one.asks is None
+
+
+def test_conditions_that_return_the_same_are_paired_once():
+    twice = (FUNCTION % 7).replace(
+        "  return {};", "  if (key_size == 2) { return values{7, 256}; }\n  return {};"
+    )
+    both = twice.replace("key_size == 4", "key_size == 3").replace("key_size == 2", "key_size == 1")
+    assert named(header(twice, CALL), header(both, CALL)) == [
+        ("get_sm90_tuning: key_size == 3", True, True),
+        ("get_sm90_tuning: key_size == 1", True, True),
+    ]
+    assert named(header(FUNCTION % 7, CALL), header(both, CALL)) == [
+        ("get_sm90_tuning: key_size == 3", True, True),
+        ("get_sm90_tuning: key_size == 1", False, True),
+    ]

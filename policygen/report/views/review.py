@@ -231,6 +231,10 @@ def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Blo
         cells = [_turned(before, after) for _, before, after in values]
         columns = [Column(value, "v") for value, _, _ in values]
         yield Table(columns, [cells], "values", f"Values of {name}")
+    if one.asks:
+        yield Note(
+            (("it was ", ""), (one.asks[0], "code"), (", and is ", ""), (one.asks[1], "code"))
+        )
     if any(one.inherits):
         yield Note(_takes(one))
     lots: dict[tuple[str, str], list[Differing]] = {}
