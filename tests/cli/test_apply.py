@@ -31,7 +31,7 @@ BEFORE = """\
   using delay_constructor                            = no_delay_constructor_t<1105>;
 """
 AFTER = f"""\
-  // {LABEL} 1.097583  1.098460  1.100194  1.101042
+  // {LABEL} 1.097247  1.098460  1.100194  1.101042
   static constexpr int threads                       = 512;
   static constexpr int items                         = 10;
   static constexpr BlockLoadAlgorithm load_algorithm = BLOCK_LOAD_WARP_TRANSPOSE;
