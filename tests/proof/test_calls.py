@@ -115,7 +115,7 @@ def test_the_kernels_of_each_call_carry_the_policy_that_the_binding_names(
     sampled(
         [
             ("2.8.2", "specializations", 2),
-            ("3.1.4", "specializations", 4),
+            ("3.1.4", "specializations", 3),
             ("3.6.0", "selectors", 6),
         ],
         ("3.6.0", "selectors", 6),
