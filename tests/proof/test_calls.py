@@ -171,7 +171,8 @@ def test_every_benchmark_compiles_to_machine_code(version, share):
     cub = open_tree(tree(version))
     found = calls(cub, cub.include_folders, Wanted(re.compile(""), {}))
     names = {benchmark.name for a in bound(version) for benchmark in a.benchmarks}
-    assert {benchmark for benchmark, _ in found} == names
+    without = {name for name in names if name.startswith("cub.bench.transform.tile.")}
+    assert {benchmark for benchmark, _ in found} == names - without
     last = {
         benchmark: (point, called) for point, called in found.items() for benchmark in [point[0]]
     }
