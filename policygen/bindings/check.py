@@ -99,7 +99,9 @@ def _axes(
     values: Mapping[str, tuple[str, ...]],
 ) -> Iterator[BenchDifference]:
     """Their order, and that of values, decides nothing; an incomplete axis counts by its name."""
-    has = {_plain(axis): axis for axis in sub.axes if axis.compile_time}
+    # Names that a benchmark leaves to NVBench have no mark.
+    types = [axis for axis in sub.axes if axis.compile_time or axis.kind == "type"]
+    has = {_plain(axis): axis for axis in types}
     for name, old in binding.renamed.items():
         if name not in has and old in has and old not in values:
             has[name] = has.pop(old)

@@ -235,6 +235,15 @@ class SelectorBinding(Versioned):
     """The call of the algorithm in it, with the environment `env`."""
 
 
+class Opening(Record):
+    """What a header asks for, and holds nothing without; a question says that it is so."""
+
+    macro: str
+    """Without its parentheses: `_CCCL_CUB_HAS_TILE_TRANSFORM`."""
+    header: str
+    """The one that defines it."""
+
+
 class Site(Versioned):
     """A place where CUB selects a policy, in one dialect."""
 
@@ -244,6 +253,8 @@ class Site(Versioned):
     namespace: str
     """Without `cub::`."""
     includes: tuple[str, ...] = ()
+    opened: Opening | None = None
+    """Where the header holds nothing unless a macro says so."""
     hub: str
     """The policy hub, or the policy selector, with the roles of the workload."""
     max_policy: str = "MaxPolicy"

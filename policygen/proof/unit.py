@@ -16,6 +16,7 @@ from policygen.model.workload import Point, axes, in_words, point_of
 from policygen.rendering import fill
 
 TEMPLATE = "probe/unit.cu.j2"
+OPENED = "probe/opened.cu.j2"
 
 BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
 """A family, and for each of its template parameters whether it is a `type` or a `value`."""
@@ -66,7 +67,14 @@ class Section:
 
 def context(sections: Sequence[Section], version: str) -> dict[str, object]:
     """Gathers what a unit is rendered from; its rows are numbered through all sections."""
+    sites = {section.site.header: section.site.opened for section in sections}
+    opened = [
+        {"name": name, "macro": opening.macro, "header": opening.header}
+        for name, opening in sorted(sites.items())
+        if opening is not None
+    ]
     return {
+        **({"opened": opened} if opened else {}),
         "headers": sorted({section.site.header for section in sections}),
         "marks": sorted({f.mark for s in sections for f, _ in s.families or ()}),
         "counts": words().selectors.counts,
@@ -88,14 +96,18 @@ def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
 
 def identity(rendered_from: Mapping[str, object]) -> str:
     """Names what a unit would be, without rendering it."""
-    digest = hashlib.sha256((resources.folder("templates") / TEMPLATE).read_bytes())
+    templates = (TEMPLATE, OPENED) if "opened" in rendered_from else (TEMPLATE,)
+    digest = hashlib.sha256()
+    for name in templates:
+        digest.update((resources.folder("templates") / name).read_bytes())
     digest.update(json.dumps(rendered_from).encode())
     return digest.hexdigest()
 
 
 def render(rendered_from: Mapping[str, object]) -> str:
-    """Renders a unit."""
-    return fill(TEMPLATE, rendered_from, trim=False)
+    """Renders a unit, behind the headers that only a macro opens."""
+    unit = fill(TEMPLATE, rendered_from, trim=False)
+    return fill(OPENED, rendered_from, trim=False) + unit if "opened" in rendered_from else unit
 
 
 def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, object]]:

@@ -28,7 +28,9 @@ def parameter(text: str) -> ParameterRange:
     return ParameterRange(macro=f"TUNE_{label}", label=label, start=start, end=end, step=step)
 
 
-def sub(axes: dict[str, str], incomplete: str = "", name: str = "base") -> SubBenchmark:
+def sub(
+    axes: dict[str, str], incomplete: str = "", name: str = "base", types: tuple[str, ...] = ()
+) -> SubBenchmark:
     return SubBenchmark(
         name=name,
         source="bench/rows.cuh",
@@ -36,7 +38,7 @@ def sub(axes: dict[str, str], incomplete: str = "", name: str = "base") -> SubBe
         axes=tuple(
             Axis(
                 name=axis,
-                kind="type",
+                kind="type" if "{ct}" in axis or axis in types else "string",
                 values=tuple(values.split()),
                 spelling="list",
                 complete=axis != incomplete,
@@ -60,6 +62,14 @@ def differences(one: Benchmark, binding: BenchmarkBinding | None = BINDING) -> l
         (d.kind, d.what, " ".join(d.binding), " ".join(d.found))
         for d in compare(one, binding, "3.0.0")
     ]
+
+
+def test_type_axes_that_the_benchmark_does_not_name_are_compared() -> None:
+    plain = {name.replace("{ct}", ""): values for name, values in AXES.items()}
+    types = tuple(plain)
+    assert differences(benchmark(PARAMETERS, sub(plain, types=types))) == []
+    other = differences(benchmark(PARAMETERS, sub({**plain, "T": "I8"}, types=types)))
+    assert other == [("axis values", "T", "I8 F32", "I8")]
 
 
 def without(axis: str) -> dict[str, str]:

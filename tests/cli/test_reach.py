@@ -142,13 +142,32 @@ def test_returns_that_benchmarks_do_not_have_are_told_with_a_call(capsys):
     assert all("Op=minimum" in one["example"] for one in returns)
 
 
+def test_keys_that_an_iterator_makes_up_are_tried(capsys, tmp_path):
+    """Where all architectures look ahead, the returns of the lookback policy are theirs alone."""
+    data = replaced(
+        header("3.6.0", "tuning_rle_encode.cuh"),
+        ("{10, 0} || cc >= ::cuda::compute_capability{11, 0})", "{10, 0})"),
+    )
+    tree = changed_tree(tmp_path, "3.6.0", {"tuning_rle_encode.cuh": data})
+    status, out, _ = run(capsys, "rle_encode", "--json", "-q", cub=tree)
+    document = json.loads(out)
+    assert (status, document["unreachable"]) == (0, [])
+    given = {one["example"] for one in document["call_only"]}
+    assert len(given) >= 4
+
+
 @slow
-def test_functions_that_no_call_comes_to_are_not_judged(capsys):
-    status, out, _ = run(capsys, "reduce", "-q", cub=root("3.6.0"))
+def test_functions_that_no_call_comes_to_are_not_judged(capsys, tmp_path):
+    minmax = "operation_t == op_kind_t::argminmax"
+    data = replaced(header("3.6.0", "tuning_reduce.cuh"), (minmax, f"{minmax} && accum_size == 0"))
+    tree = changed_tree(tmp_path, "3.6.0", {"tuning_reduce.cuh": data})
+    status, out, _ = run(capsys, "reduce", "-q", cub=tree)
     assert status == 0
     assert "sm107" not in out
-    status, out, _ = run(capsys, "reduce", cub=root("3.6.0"))
-    assert "not asked: cub::detail::reduce::get_argextremum_sm107_tuning" in " ".join(out.split())
+    status, out, _ = run(capsys, "reduce", cub=tree)
+    told = " ".join(out.split())
+    assert "not asked: cub::detail::reduce::get_sm107_argminmax_tuning" in told
+    assert "get_argextremum_sm107_tuning" not in told
 
 
 def test_a_header_without_families_has_nothing_to_be_tried(capsys):

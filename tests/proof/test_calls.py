@@ -34,6 +34,7 @@ struct user_op {{
 }};
 struct user_map {{
   template <class T> __host__ __device__ T operator()(T value) const {{ return value; }}
+  template <class T> __host__ __device__ T operator()(T a, T b, T c) const {{ return a + b * c; }}
 }};
 template <class Op, class T> using accumulator = ::cuda::std::decay_t<
   decltype(::cuda::std::declval<Op&>()(::cuda::std::declval<T>(), ::cuda::std::declval<T>()))>;
@@ -102,19 +103,48 @@ def kernels(ptx):
 def test_the_kernels_of_each_call_carry_the_policy_that_the_binding_names(
     version, dialect, share, tmp_path
 ):
-    root = tree(version)
     called = [
+        (site, benchmark) for site, benchmark in called_at(version, dialect) if benchmark.writable
+    ]
+    assert len(called) >= 18
+    check_policies(called[share::6], version, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("version", "dialect", "count"),
+    sampled(
+        [
+            ("2.8.2", "specializations", 2),
+            ("3.1.4", "specializations", 3),
+            ("3.6.0", "selectors", 6),
+        ],
+        ("3.6.0", "selectors", 6),
+    ),
+)
+def test_those_of_benchmarks_without_a_search_space_do_so_too(version, dialect, count, tmp_path):
+    called = [(s, b) for s, b in called_at(version, dialect) if not b.parameters]
+    assert len(called) == count
+    check_policies(called, version, tmp_path)
+
+
+def called_at(version, dialect):
+    """The benchmarks that have a call, with the sites that decide them."""
+    return [
         (site, benchmark)
         for algorithm in bound(version)
         for benchmark in algorithm.benchmarks
-        if benchmark.algorithm_call and benchmark.writable
+        if benchmark.algorithm_call
         if (site := algorithm.site(benchmark.site, dialect)) is not None
     ]
-    assert len(called) >= 18
+
+
+def check_policies(called, version, folder):
+    """Compiles each call, and looks whether a kernel's name has the policy in it."""
+    root = tree(version)
 
     def one(job):
         site, benchmark = job
-        source = tmp_path / f"{benchmark.name}.cu"
+        source = folder / f"{benchmark.name}.cu"
         source.write_text(unit(site, benchmark, version))
         done = compile_to_ptx(source, root)
         assert done.returncode == 0, f"{benchmark.name}: {done.stderr[:3000]}"
@@ -122,7 +152,7 @@ def test_the_kernels_of_each_call_carry_the_policy_that_the_binding_names(
         return benchmark.name, policy, names
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, policy, names in pool.map(one, called[share::6]):
+        for name, policy, names in pool.map(one, called):
             assert any(policy in kernel for kernel in names), f"{name}: {policy}\n{names}"
 
 
@@ -141,7 +171,8 @@ def test_every_benchmark_compiles_to_machine_code(version, share):
     cub = open_tree(tree(version))
     found = calls(cub, cub.include_folders, Wanted(re.compile(""), {}))
     names = {benchmark.name for a in bound(version) for benchmark in a.benchmarks}
-    assert {benchmark for benchmark, _ in found} == names
+    without = {name for name in names if name.startswith("cub.bench.transform.tile.")}
+    assert {benchmark for benchmark, _ in found} == names - without
     last = {
         benchmark: (point, called) for point, called in found.items() for benchmark in [point[0]]
     }

@@ -10,7 +10,15 @@ from policygen.bindings.archs import ladder
 from policygen.bindings.load import Bound, axis_type
 from policygen.dialects.header import read_header
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, MemberRule, Site, Unit
+from policygen.model.bindings import (
+    BenchmarkBinding,
+    Call,
+    FamilyBinding,
+    MemberRule,
+    Opening,
+    Site,
+    Unit,
+)
 from policygen.proof.answers import Key, key, read_answers, value
 from policygen.proof.sites import bound_families
 from policygen.proof.unit import Section, Workload, context, identity, render, sized_roles
@@ -27,6 +35,7 @@ SITE = Site(
     values={"threads": "+policy::THREADS", "items": "+policy::ITEMS"},
     types={"delay_constructor": "policy::delay_t"},
 )
+OPENED = SITE.model_copy(update={"opened": Opening(macro="HAS_ZOOM", header="cub/zoom_config.cuh")})
 SELECTOR = SITE.model_copy(
     update={
         "dialect": "selectors",
@@ -285,6 +294,20 @@ def test_a_value_that_nobody_knows_is_an_error(text: str) -> None:
         rendered(section(point(T=text)))
 
 
+def test_a_header_that_a_macro_opens_is_read_before_all_others() -> None:
+    text = rendered(section(point(T="I8"), site=OPENED))
+    unit = rendered(section(point(T="I8")))
+    assert text.endswith(unit)
+    assert text.removesuffix(unit).splitlines() == [
+        "#include <cub/zoom_config.cuh>",
+        '#pragma push_macro("HAS_ZOOM")',
+        "#undef HAS_ZOOM",
+        "#define HAS_ZOOM() 1",
+        f"#include <cub/device/dispatch/tuning/{SITE.header}>",
+        '#pragma pop_macro("HAS_ZOOM")',
+    ]
+
+
 def test_units_have_one_identity_when_their_text_is_one() -> None:
     def named(*sections: Section, version: str = "3.0.1") -> str:
         return identity(context(sections, version))
@@ -300,6 +323,7 @@ def test_units_have_one_identity_when_their_text_is_one() -> None:
         named(section(point(T="I8"), site=SELECTOR, archs=("sm75",))),
         named(section(point(reordered, T="I8"))),
         named(section(point(T="I8"), archs=("sm90", "sm100"))),
+        named(section(point(T="I8"), site=OPENED)),
     ]
     assert len({one, *others}) == 1 + len(others)
 
