@@ -21,7 +21,8 @@ def uncovered_headers(lines: Mapping[str, int | None], version: str) -> Iterator
 def undecided(entries: Sequence[Touched], sides: Sequence[Resolution]) -> set[EntryPlace]:
     """Finds live entries that decide none of the workloads that were asked.
 
-    One that others inherit from shows in what these decide.
+    One that others inherit from shows in what these decide; a return that asks for a compute
+    capability alone is a default, which is no workload's entry.
     """
     decided = {row.entry for side in sides for row in side.rows}
     bases = {one.after.inherits for one in entries if one.after and one.after.inherits}
@@ -30,6 +31,7 @@ def undecided(entries: Sequence[Touched], sides: Sequence[Resolution]) -> set[En
         for one in entries
         if one.after is not None
         and one.after.kind != "primary"
+        and one.after.specific
         and one.after.inherits is None
         and one.place not in decided
         and not any(one.family.name in base for base in bases)

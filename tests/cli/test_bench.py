@@ -1,9 +1,11 @@
 # ruff: noqa: E501  a row of a table is one line
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from policygen.bindings import load
 from policygen.cli.main import main
 from policygen.model.bindings import BenchmarkBinding, Binding
 from tests.source.benchmarks.places import CHECKOUT, FIXTURES, write
@@ -137,7 +139,7 @@ NVBENCH_BENCH_TYPES(rows, NVBENCH_TYPE_AXES(offset_types)).set_type_axes_names({
 
 
 @pytest.fixture
-def bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def bound(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two benchmarks are bound, one of them before CUB 3.2 alone."""
     rows = BenchmarkBinding(
         name=BLUR,
@@ -147,7 +149,10 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     columns = rows.model_copy(update={"name": "cub.bench.blur.columns", "below": "3.2"})
     algorithm = Binding(algorithm="blur", benchmark=[rows, columns])
-    monkeypatch.setattr("policygen.bindings.load.bindings", lambda: (algorithm,))
+    monkeypatch.setattr(load, "bindings", lambda: (algorithm,))
+    load.bound.cache_clear()
+    yield
+    load.bound.cache_clear()
 
 
 def blur(folder: Path, source: str = SOURCE, version: int = 300000, name: str = "rows") -> str:

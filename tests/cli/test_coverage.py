@@ -77,11 +77,11 @@ def test_a_disabled_entry_tells_the_recorded_reason(capsys):
     ("given", "status"),
     [
         (("--fail-under", "50"), 1),
-        (("--fail-under", "30"), 0),
+        (("--fail-under", "28"), 0),
         pytest.param(("--fail-under", "50", "--arch", "sm90"), 1, marks=slow),
         pytest.param(("--fail-under", "40", "--arch", "sm90"), 0, marks=slow),
         pytest.param(("--fail-under", "40", "--arch", "sm90", "--arch", "sm100"), 1, marks=slow),
-        pytest.param(("--fail-under", "38", "--arch", "sm100", "--inherited"), 0, marks=slow),
+        pytest.param(("--fail-under", "36", "--arch", "sm100", "--inherited"), 0, marks=slow),
         pytest.param(("--fail-under", "38", "--arch", "sm120"), 1, marks=slow),
     ],
 )

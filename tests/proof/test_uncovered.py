@@ -69,6 +69,11 @@ def test_what_others_inherit_from_shows_in_these(changed):
     assert told([base, Touched(changed.family, None, other)], [resolution()]) == ([True, True], [])
 
 
+def test_a_default_is_no_entry_of_a_workload(changed):
+    default = changed.after.model_copy(update={"args": ("cc >= ::cuda::compute_capability{8, 0}",)})
+    assert told([Touched(changed.family, changed.before, default)], [resolution()]) == ([True], [])
+
+
 def test_headers_without_a_binding_are_told_where_their_code_differs():
     lines = {"tuning_blur.cuh": 7, "tuning_same.cuh": None, "tuning_scan.cuh": 3}
     assert [one.where for one in uncovered_headers(lines, "3.6.0")] == [

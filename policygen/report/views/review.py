@@ -38,6 +38,7 @@ from policygen.report.views.sass import alike
 COMMENT = 65_536
 """Characters that a comment of a pull request holds."""
 UNTOUCHED = "No workload gets other values by it: those that it decides keep theirs."
+DEFAULT = "It is a default: what gets other values by it, if anything does, is listed below."
 UNDECIDED = "No workload that was asked is decided by it."
 UNASKED = "Which workloads get other values by it is not known: the compiler was not asked."
 COMPUTED = "No workload gets other values by it alone: it computes them from other returns."
@@ -243,9 +244,7 @@ def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Blo
     for (arch, changed), lot in list(lots.items())[:rows]:
         yield from _lot(arch, changed, lot, rows)
     if not lots:
-        computed = one.kind == "branch" and any(one.inherits)
-        known = COMPUTED if computed else UNTOUCHED if one.decides else UNDECIDED
-        yield Note(known if asked else UNASKED)
+        yield Note(_untouched(one) if asked else UNASKED)
     for found in one.evidence[:rows]:
         yield from _evidence(found, rows)
     if one.reached and not one.evidence:
@@ -253,6 +252,14 @@ def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Blo
     told = [f"{f.severity}: {f.message} ({f.rule}, line {f.line})" for f in one.findings]
     told += [f"never selected: {one.unreachable.reason}"] if one.unreachable else []
     yield from (Note(text, "warn") if page else Listing([text]) for text in told)
+
+
+def _untouched(one: ReviewedEntry) -> str:
+    if one.kind == "branch" and any(one.inherits):
+        return COMPUTED
+    if one.kind == "branch" and all(fact.startswith("cc ") for fact in one.place.args):
+        return DEFAULT
+    return UNTOUCHED if one.decides else UNDECIDED
 
 
 def _turned(before: str, after: str) -> Inline:
