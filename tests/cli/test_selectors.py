@@ -63,7 +63,7 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
         "+    }",
     ]
     told = [row for row in changed if row.startswith("+") and "// ipt" in row]
-    assert told[0].startswith("+      // ipt_18.tpb_256 1.1")
+    assert told[0].startswith("+      // ipt_18.tpb_256 1.09")
     assert all("(Demo B200, CUDA 13.0.88, CCCL v3.6.0, " in row for row in told)
     before = (selectors / TUNINGS / HEADER).read_bytes()
     status, out, err = run(
