@@ -31,8 +31,8 @@ class OnOneArch(Compiler):
 
     arch: str
 
-    def _question(self, place, after):
-        return replace(super()._question(place, after), archs=(self.arch,))
+    def _question(self, place, *sides):
+        return replace(super()._question(place, *sides), archs=(self.arch,))
 
 
 class OneArch(Planned):
@@ -186,8 +186,8 @@ def test_results_for_every_workload_come_to_the_same_values_in_both_dialects(arc
     assert unexplained(selectors, SELECTORS_ALONE) == []
 
 
-# Less than a win, so that more than one of the measured variants is written.
-LAX = Rules(least_score=1.0, worst_allowed=0.8)
+# Less than a win, and luck is no matter: so that more than one measured variant is written.
+LAX = Rules(least_score=1.0, worst_allowed=0.8, confidence=0.01, accept_unconfirmed=True)
 
 
 def test_measured_results_come_to_the_same_values_in_both_dialects():
