@@ -49,6 +49,8 @@ def selector_for(benchmark: BenchmarkBinding, version: str) -> PublicSelector:
             if site is not None and found:
                 chosen = max(found, key=lambda s: len(s.benchmarks))
                 return PublicSelector(algorithm, site, chosen, benchmark)
+    if not benchmark.parameters:
+        raise InputError("the benchmark has no search space: there are no variants of it")
     raise InputError(
         f"CUB {version} keeps its policy to itself: no selector of one's own can be given to it"
     )
