@@ -70,8 +70,8 @@ def emit_selectors(
         spaces = found.files.spaces
         emitter = Emitter(cub.version, target, structs, ask, found.choose, force, spaces=spaces)
         wanted = _wanted(found.workloads(cub.version), algorithms, cub.version)
-        wanted = [*judged_by_base(session, wanted, target)]
-        tuned = emitter.emit([found.files.named(one) for one in wanted])
+        judged = judged_by_base(session, wanted, target)
+        tuned = emitter.emit([found.files.named(one) for one in judged])
     told = [*(a for each in tuned for p in each.parts for a in p.actions), *emitter.refused]
     actions = [action for action in told if action.reason != NOT_ASKED]
     written = [each for each in tuned if each.written]

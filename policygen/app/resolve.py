@@ -1,5 +1,6 @@
 """What CUB selects for each workload, by the compiler."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from policygen.app.filters import Filter
@@ -31,7 +32,7 @@ def compare_trees(session: Session, other: str, asked: Filter) -> tuple[Comparis
     """Asks which workloads get other values than in another tree."""
     sides = [read_tree(cub, asked.headers) for cub in (other_tree(session, other), session.cub)]
     # What one tree has tunings for is asked of both.
-    archs = {arch for side in sides for arch in _archs(side, asked)}
+    archs = {a for side in sides for a in _archs(side, asked, _known(side, asked))}
     same = replace(asked, archs=tuple(archs))
     (before, errors), (after, more) = (
         ask_values(side, same, progress=session.progress) for side in sides
@@ -44,7 +45,7 @@ def ask_values(
 ) -> tuple[Resolution, Errors]:
     """What the compiler says of a tree that is read; `only` of what one dialect decides."""
     known = _known(found, asked, only)
-    archs = _archs(found, asked)
+    archs = _archs(found, asked, known)
     toolchain = find_toolchain()
     told = resolve(
         found.cub,
@@ -77,7 +78,7 @@ def _known(found: ReadTree, asked: Filter, only: Dialect | None = None) -> tuple
     return tuple(place for place in known if only in {None, place.site.dialect})
 
 
-def _archs(found: ReadTree, asked: Filter) -> tuple[str, ...]:
-    names = {place.site.header for place in _known(found, asked)}
+def _archs(found: ReadTree, asked: Filter, known: Sequence[Asked]) -> tuple[str, ...]:
+    names = {place.site.header for place in known}
     meant = [header for header in found.headers if header.name in names]
     return chosen_archs(asked.archs, meant, found.headers)

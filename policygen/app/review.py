@@ -55,8 +55,11 @@ def review_change(
     change = find_change(session, base)
     names = tuple(sorted(change.contents))
     asked = tuple(unprovable(cub, tree.tuning_headers(cub), nearby))
-    lines = {name: first_difference(name, *sides) for name, sides in change.contents.items()}
-    unbound = tuple(uncovered_headers(lines, cub.version))
+    unbound = tuple(
+        uncovered_headers(
+            names, cub.version, lambda name: first_difference(name, *change.contents[name])
+        )
+    )
     if asked or not bound_headers(cub.version) & set(names):
         return _unasked(cub, change, asked, unbound)
     plan = change.base.plan

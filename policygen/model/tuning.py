@@ -25,6 +25,11 @@ def conjunction(facts: tuple[str, ...]) -> str:
     return " && ".join(told) or "otherwise"
 
 
+def asks_more(facts: tuple[str, ...]) -> bool:
+    """Whether a branch asks for more than a compute capability; else it is a default."""
+    return any(not fact.startswith("cc ") for fact in facts)
+
+
 def entry_name(family: str, args: tuple[str, ...]) -> str:
     """`sm90_tuning<float, …>`, or a function with what its return asks for."""
     if family.startswith("sm"):
@@ -117,7 +122,7 @@ class Entry(Record):
     @property
     def specific(self) -> bool:
         """Whether a branch asks for more than a compute capability; others are entries anyway."""
-        return self.kind != "branch" or any(not fact.startswith("cc ") for fact in self.args)
+        return self.kind != "branch" or asks_more(self.args)
 
     @property
     def slots(self) -> tuple[str | None, ...]:

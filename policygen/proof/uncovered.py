@@ -1,6 +1,6 @@
 """Finds what a change touches and no bound workload tells of: what it selects is not known."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from policygen.model.resolve import EntryPlace, Resolution
 from policygen.model.review import ReviewedEntry, Uncovered
@@ -11,10 +11,12 @@ UNBOUND = "no binding covers this header: what its change selects was not asked"
 UNDECIDED = "decides no workload that is bound: what its change selects was not asked"
 
 
-def uncovered_headers(lines: Mapping[str, int | None], version: str) -> Iterator[Uncovered]:
-    """Finds headers that no binding names; `lines` are those at which their code differs."""
-    for name in sorted(lines.keys() - bound_headers(version)):
-        if line := lines[name]:
+def uncovered_headers(
+    names: Iterable[str], version: str, differs: Callable[[str], int | None]
+) -> Iterator[Uncovered]:
+    """Finds headers that no binding names; `differs` tells the line at which their code does."""
+    for name in sorted({*names} - bound_headers(version)):
+        if line := differs(name):
             yield Uncovered(header=name, line=line, what=UNBOUND)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from policygen.bindings.load import bound
+from policygen.bindings.load import Bound, bound
 from policygen.bindings.returned import newest_family, rules_of
 from policygen.errors import InputError
 from policygen.model.base import Span
-from policygen.model.bindings import BenchmarkBinding, FamilyBinding
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub
 from policygen.model.tuning import Entry, Family, Member, Scan
 
@@ -52,28 +52,38 @@ class Remark:
 def subjects(scan: Scan) -> Iterator[Subject]:
     """Every live entry of a scan, primary templates and guarded returns among them."""
     for family in scan.families:
-        bindings = bindings_of(family, scan.cub)
-        for entry in family.entries:
-            if entry.disabled:
-                continue
-            known = bindings
-            if entry.kind == "branch":
-                known = tuple(_as_returned(family, entry, scan.cub))
-            yield Subject(entry, family, scan.families, known, _benchmarks(known, scan.cub))
+        live = [entry for entry in family.entries if not entry.disabled]
+        branches = any(entry.kind == "branch" for entry in live)
+        bindings = () if branches else bindings_of(family, scan.cub)
+        sites = _sites(family, scan.cub) if branches else []
+        benchmarks = _benchmarks(bindings, scan.cub)
+        for entry in live:
+            if branches:
+                bindings = tuple(_as_returned(family, entry, sites))
+                benchmarks = _benchmarks(bindings, scan.cub)
+            yield Subject(entry, family, scan.families, bindings, benchmarks)
 
 
-def _as_returned(family: Family, entry: Entry, cub: Cub) -> Iterator[FamilyBinding]:
+def _sites(family: Family, cub: Cub) -> list[tuple[Bound, Site]]:
+    """The sites whose selectors a function with returns may be of: those of its header."""
+    place = family.header, family.namespace
+    return [
+        (algorithm, site)
+        for algorithm in bound(cub.version)
+        for name in dict.fromkeys(binding.site for binding in algorithm.families)
+        if (site := algorithm.site(name, cub.dialect)) and (site.header, site.scope) == place
+    ]
+
+
+def _as_returned(
+    family: Family, entry: Entry, sites: Iterable[tuple[Bound, Site]]
+) -> Iterator[FamilyBinding]:
     """How variants come to be what a return calls its values, at each site of its header."""
-    for algorithm in bound(cub.version):
-        for name in dict.fromkeys(binding.site for binding in algorithm.families):
-            site = algorithm.site(name, cub.dialect)
-            if site is None or (site.header, site.scope) != (family.header, family.namespace):
-                continue
-            with suppress(InputError):  # it returns another algorithm's values
-                rules, fields = rules_of(algorithm, site, family, entry)
-                members = {fields[value]: rule for value, rule in rules.items()}
-                newest = newest_family(algorithm, site)
-                yield newest.model_copy(update={"members": members})
+    for algorithm, site in sites:
+        with suppress(InputError):  # it returns another algorithm's values
+            rules, fields = rules_of(algorithm, site, family, entry)
+            members = {fields[value]: rule for value, rule in rules.items()}
+            yield newest_family(algorithm, site).model_copy(update={"members": members})
 
 
 def bindings_of(family: Family, cub: Cub) -> tuple[FamilyBinding, ...]:

@@ -10,7 +10,7 @@ from policygen.model.resolve import Differing
 from policygen.model.results import PointRatio
 from policygen.model.review import Evidence, Review, ReviewedEntry
 from policygen.model.sass import VerifySass
-from policygen.model.tuning import spell
+from policygen.model.tuning import asks_more, spell
 from policygen.model.workload import axes, in_words, point_of
 from policygen.report import html, markdown
 from policygen.report.blocks import (
@@ -257,7 +257,7 @@ def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Blo
 def _untouched(one: ReviewedEntry) -> str:
     if one.kind == "branch" and any(one.inherits):
         return COMPUTED
-    if one.kind == "branch" and all(fact.startswith("cc ") for fact in one.place.args):
+    if one.kind == "branch" and not asks_more(one.place.args):
         return DEFAULT
     return UNTOUCHED if one.decides else UNDECIDED
 
