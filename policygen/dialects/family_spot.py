@@ -2,16 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from policygen.bindings.expected import expected_values
+from policygen.bindings.expected import expected_values, value_name
 from policygen.bindings.variant import member_values
 from policygen.dialects.protocol import Spot
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
-from policygen.model.entry_text import Slot
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Site
+from policygen.model.entry_text import AddedMember, Slot
 from policygen.model.plan import Target
-from policygen.model.tuning import Family, Value
+from policygen.model.tuning import Family, Value, spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,10 @@ class FamilySpot(Spot, ABC):
     """In the header; for a new one the family that it is made after."""
     name: str
     """`sm120_tuning`."""
+    unsaid_members: Mapping[str, MemberRule] = field(default_factory=dict, kw_only=True)
+    """What later families say, and this one leaves to its policy: the load modifier of sm90."""
+    added: Mapping[str, AddedMember] = field(default_factory=dict, kw_only=True)
+    """Members that entries are made to say, and that the policy does not read yet."""
 
     @property
     def header(self) -> str:
@@ -66,6 +70,26 @@ class FamilySpot(Spot, ABC):
                     f"{self.header} has no place for {name}, and stands for {name}_{value}"
                 )
         return member_values(self.binding, measured, variant, self.told.sizes)
+
+    def unsaid(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, Value]:
+        """The values of a variant that the policy shows, and no member of an entry says."""
+        rules = {m: r for m, r in self.unsaid_members.items() if r.parameters <= variant.keys()}
+        like = self.binding.model_copy(update={"members": rules})
+        members = member_values(like, measured, variant, self.told.sizes)
+        wanted = {
+            **measured.always,
+            **expected_values(self.site, like, members, self.told.sizes),
+        }
+        said = {value_name(self.site, *rule) for rule in self.binding.members.items()}
+        return {n: v for n, v in wanted.items() if n in self.told.values and n not in said}
+
+    def rule_for(self, measured: BenchmarkBinding, name: str) -> tuple[str, MemberRule | None]:
+        """How an entry says a value that its family leaves to the policy, and by which member."""
+        for member, rule in self.unsaid_members.items():
+            if value_name(self.site, member, rule) == name:
+                return member, rule
+        constant = measured.always.get(name)
+        return name, None if constant is None else MemberRule(constant=spell(constant))
 
     def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
         """What the policy shows with these values."""

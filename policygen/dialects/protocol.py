@@ -104,6 +104,14 @@ class Spot(ABC):
         del measured, variant
         return {}
 
+    def saying(self, measured: BenchmarkBinding, shown: Values) -> "Spot | None":
+        """The same with an entry that says more of a variant; none where none can.
+
+        `shown` has by value what the policy gives an entry that does not say it.
+        """
+        del measured, shown
+        return None
+
     def content(self, members: dict[str, str], label: str | None) -> Content:
         """What an entry with these values holds."""
         return Content("values", members, label=label)

@@ -313,6 +313,8 @@ class BenchmarkBinding(Call):
     """Label → the unit in which the benchmark counts; plain where it is silent."""
     fixed: dict[str, int] = Field(default_factory=dict)
     """Label → the only value that an entry or a return can stand for, as it has no place there."""
+    always: dict[str, int | str] = Field(default_factory=dict)
+    """Value → what it is in every variant: what the benchmark fixes, and its policy has to have."""
     renamed: dict[str, str] = Field(default_factory=dict)
     """Axis → what earlier versions of the same axis are called in databases."""
     ignored: tuple[str, ...] = ()

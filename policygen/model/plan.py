@@ -99,6 +99,13 @@ class Held(Named):
     legacy: bool = False
 
 
+class Said(Named):
+    """A workload whose entry says more than its family's others, which leave it to the policy."""
+
+    shown: dict[str, Value]
+    """Value → what the policy gives those others."""
+
+
 class Joint(Record):
     """What serves several workloads that one entry decides; no variant where none does."""
 
@@ -165,6 +172,8 @@ class Plan(Document):
     joint: tuple[Joint, ...] = ()
     """What was chosen for workloads that one entry decides."""
     held: tuple[Held, ...] = ()
+    said: tuple[Said, ...] = ()
+    """Workloads whose entries say what the policy has otherwise."""
     bounded: tuple[Named, ...] = ()
     """Workloads whose returns end before the next architecture."""
 

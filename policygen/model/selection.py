@@ -38,6 +38,8 @@ class Selected:
     """By family."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Role → bytes, of the roles whose sizes scale a count."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """In the specialization dialect: value → the type that a member with it has."""
     traits: Values = field(default_factory=dict)
     """In the selector dialect: what the policy selector knows of the workload's types."""
     number: int | None = None

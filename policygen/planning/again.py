@@ -12,7 +12,7 @@ from policygen.model.plan import Action, Plan, Reached
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import DeltaRow, Values
 from policygen.model.workload import in_words
-from policygen.planning.places import PlacedResult, bounded
+from policygen.planning.places import PlacedResult, bounded, said_in_full
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
 REMEDY = "The plan was changed, or is of another policygen; make it again."
@@ -26,12 +26,14 @@ def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Pla
     def settle(cases: Sequence[PlacedResult]) -> Settled:
         ends = {one.point: "" for one in plan.bounded}
         moved, _ = bounded(cases, ends, planner.dialect)
+        shown = {one.point: one.shown for one in plan.said}
+        moved, said = said_in_full(moved, shown)
         held = {**planner.held, **{one.point: one.reason for one in plan.held}}
         outcome = planner.decided(moved, held)
         if later := [_change(one) for one in plan.reached if one.kept]:
             pins = planner.dialect.keep(later, planner.oracle.tell)
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
-        return Settled(outcome, planner.drafted(outcome.writes), plan.reached, held, ends)
+        return Settled(outcome, planner.drafted(outcome.writes), plan.reached, held, ends, said)
 
     try:
         return planner.settled(scored, settle)

@@ -7,6 +7,7 @@ from policygen.dialects.protocol import Dialect, Spot, TypeName
 from policygen.errors import InputError
 from policygen.model.plan import Action
 from policygen.model.results import Choice
+from policygen.model.selection import Delta, Values
 from policygen.model.tuning import Value
 from policygen.model.workload import Point
 from policygen.planning.measured import Measurement
@@ -100,3 +101,33 @@ def bounded(
             found[number] = replace(case, spot=spot)
             moved.add(one.point)
     return found, moved
+
+
+def unsaid(
+    cases: Sequence[PlacedResult], actions: Sequence[Action], compared: Delta[Values], arch: str
+) -> dict[Point, Values]:
+    """What the policy has, where it is not what was measured, and entries do not say it."""
+    after = {c.point: c.after for c in compared.changes if c.arch == arch}
+    of_point = {case.measurement.point: case for case in cases}
+    found: dict[Point, Values] = {}
+    for action in actions:
+        if action.written and action.variant:
+            shown = after.get(action.point, action.before or {})
+            wanted = of_point[action.point].unsaid(action.variant)
+            if left := {n: shown[n] for n, v in wanted.items() if n in shown and shown[n] != v}:
+                found[action.point] = left
+    return found
+
+
+def said_in_full(
+    cases: Sequence[PlacedResult], left: Mapping[Point, Values]
+) -> tuple[list[PlacedResult], dict[Point, Values]]:
+    """The same with entries that say more, and for which workloads; those of an entry together."""
+    by_place = {c.spot.place: left[c.measurement.point] for c in cases if c.measurement.point in left}
+    found, said = list(cases), {}
+    for number, case in enumerate(cases):
+        shown = by_place.get(case.spot.place)
+        if shown and (spot := case.spot.saying(case.measurement.recorded.benchmark, shown)):
+            found[number] = replace(case, spot=spot)
+            said[case.measurement.point] = shown
+    return found, said

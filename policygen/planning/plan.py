@@ -24,6 +24,7 @@ from policygen.model.plan import (
     PlannedEdit,
     PlannedFile,
     Reached,
+    Said,
 )
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Delta, DeltaRow, Values
@@ -34,7 +35,14 @@ from policygen.planning.judge import differs
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone
 from policygen.planning.oracle import Oracle
-from policygen.planning.places import PlacedResult, bounded, by_entry, find_places
+from policygen.planning.places import (
+    PlacedResult,
+    bounded,
+    by_entry,
+    find_places,
+    said_in_full,
+    unsaid,
+)
 from policygen.source.splice import splice
 
 INHERIT = "Let later architectures inherit: --reach later"
@@ -57,6 +65,7 @@ class Settled:
     reached: Sequence[Reached] = ()
     held: Mapping[Point, str] = field(default_factory=dict)
     bounded: Collection[Point] = ()
+    said: Mapping[Point, Values] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +129,17 @@ class Planner:
                 Named(benchmark=name, workload=dict(workload))
                 for name, workload in sorted(settled.bounded)
             ),
+            said=tuple(
+                Said(benchmark=name, workload=dict(workload), shown=dict(shown))
+                for (name, workload), shown in sorted(settled.said.items())
+            ),
         )
 
     def _effective(self, cases: Sequence[PlacedResult]) -> Settled:
         """Decides again without what turns out to have no effect, until all has."""
         dead: dict[Point, str] = dict(self.held)
         ends: set[Point] = set()
+        said: dict[Point, Values] = {}
         while True:
             outcome = self.decided(cases, dead)
             try:
@@ -143,13 +157,18 @@ class Planner:
                     raise
                 dead |= dict.fromkeys(_points(added), "with a return for it nothing compiles")
                 continue
+            left = unsaid(cases, outcome.actions, compared, self.options.arch)
+            cases, more = said_in_full(cases, left)
+            if more:
+                said |= more
+                continue
             lost = self._lost(cases, outcome, draft, compared) or self._harmed(
                 cases, outcome, compared
             )
             if not lost:
                 try:
                     kept = self._kept(outcome, draft, compared)
-                    return Settled(*kept, dead, ends)
+                    return Settled(*kept, dead, ends, said)
                 except NotKeptError as error:
                     lost = self._not_kept(outcome, error)
                     cases, moved = bounded(cases, lost, self.dialect)

@@ -94,6 +94,13 @@ def key(answer: str) -> Key:
 
 
 @lru_cache(maxsize=KNOWN)
+def types(answer: str) -> tuple[str, ...]:
+    """`family<type<int>, type<cub::…::CacheLoadModifier>>` as the types."""
+    inside = _inside(answer)
+    return tuple(plain(_inside(part)) for part in _split(inside, ",")) if inside else ()
+
+
+@lru_cache(maxsize=KNOWN)
 def spelled(answer: str) -> str:
     """`value<cub::…::LOAD_CA>` as `::cub::LOAD_CA`: what stands for it in C++, anywhere."""
     text = _OWN_WORDS.sub("", _OUTERMOST.sub("::", _INLINE.sub("", _inside(answer))))

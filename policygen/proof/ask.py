@@ -75,17 +75,19 @@ def _selected(
     told, sizes = told[: len(told) - len(roles)], told[len(told) - len(roles) :]
     number = marked.entry(answers.value(mark))
     entry = None if number is None else marked.entries[number]
-    keys, traits = {}, {}
+    keys, traits, kinds = {}, {}, {}
     if asked.site.is_selector:
         traits = dict(zip(asked.traits, map(answers.value, told), strict=False))
         keys = {entry[0].name: FamilyKey((), entry, number or 0)} if entry else {}
     else:
-        for (binding, _), text in zip(asked.families, told, strict=True):
+        kinds = dict(zip(asked.site.values, answers.types(told[0]), strict=True))
+        kinds |= dict.fromkeys(asked.site.types, "using")
+        for (binding, _), text in zip(asked.families, told[1:], strict=True):
             key = answers.key(text)
             leads = None if key.entry < 0 else marked.entries[key.entry]
             keys[binding.name] = FamilyKey(key.args, leads, key.entry)
     in_bytes = {r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)}
-    return Selected(values, entry, keys, in_bytes, traits, number, since)
+    return Selected(values, entry, keys, in_bytes, kinds, traits, number, since)
 
 
 def _values(asked: Asked, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:

@@ -171,7 +171,12 @@ def _marks(site: Site, families: Sequence[BoundFamily]) -> list[str]:
     if site.is_selector:
         items = site.values.get(site.marked, "-1")
         return [f"value<policygen_marks::of(selected, policy, {items})>"]
-    return [f"value<{site.values[site.marked]}>", *(_family(*family) for family in families)]
+    kinds = (f"type<::cuda::std::decay_t<decltype({text})>>" for text in site.values.values())
+    return [
+        f"value<{site.values[site.marked]}>",
+        f"family<{', '.join(kinds)}>",
+        *(_family(*family) for family in families),
+    ]
 
 
 def _family(family: FamilyBinding, kinds: Sequence[str]) -> str:

@@ -152,6 +152,7 @@ def _members(
 ) -> list[str]:
     """Members as they are declared, in the order in which an entry shows them."""
     values = content.values if content.kind == "values" else {}
+    types = {**{name: (kind, "") for name, kind in content.types.items()}, **types}
     if unknown := values.keys() - types.keys():
         raise InputError(
             f"{family.header}: no entry of {family.namespace} has {', '.join(sorted(unknown))}",

@@ -1,6 +1,7 @@
 """What a header needs so that an architecture gets a family of its own: template, links, top."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policygen import untrusted
@@ -16,6 +17,7 @@ from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.base import Span
 from policygen.model.edit import Edit
+from policygen.model.entry_text import AddedMember
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.rendering import fill
 from policygen.source.copying import copy
@@ -45,9 +47,17 @@ class NewFamily:
 
 
 def new_arch(
-    header: TuningHeader, data: bytes, namespace: str, arch: str, keep: str | None
+    header: TuningHeader,
+    data: bytes,
+    namespace: str,
+    arch: str,
+    keep: str | None,
+    added: Mapping[str, AddedMember] | None = None,
 ) -> NewFamily:
-    """A family for `arch`; from the later architecture `keep` on everything stays as it was."""
+    """A family for `arch`; from the later architecture `keep` on everything stays as it was.
+
+    Members that are `added` are read by its policy, and no family had them before.
+    """
     if keep is not None and arch_number(keep) <= arch_number(arch):
         raise InputError(f"{keep} is not later than {arch}", "Name a later architecture to keep.")
     text = Text(header.name, data)
@@ -55,7 +65,7 @@ def new_arch(
     like = place.like
     name = f"{arch}{like.name.removeprefix(like.arch)}"
     declaration = _primary(text, place, name, arch)
-    links, policies = _links(text, place, name, arch, keep)
+    links, policies = _links(text, place, name, arch, keep, added or {})
     return NewFamily(
         name=name,
         like=like,
@@ -99,23 +109,28 @@ def _above(text: Text, like: Family, primary: Entry, arch: str) -> str:
 
 
 def _links(
-    text: Text, place: ChainPlace, name: str, arch: str, keep: str | None
+    text: Text,
+    place: ChainPlace,
+    name: str,
+    arch: str,
+    keep: str | None,
+    added: Mapping[str, AddedMember],
 ) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
     """The new policies behind the one before them, and what names the last of the two."""
     previous, following = place.previous, place.following
     new = Link(arch, previous.name)
     policies = [new.name]
-    texts = [reading_policy(text, place, new, name)]
+    texts = [reading_policy(text, place, new, name, added)]
     if keep is not None and (following is None or policy_number(following) > arch_number(keep)):
         link = Link(keep, new.name)
         texts.append(keeping_policy(text, previous, link, since=new.name))
         policies.append(link.name)
     by = indent_of(text.data, previous.span.start)
-    added = "".join(f"\n\n{by}{each}" for each in texts)
+    shown = "".join(f"\n\n{by}{each}" for each in texts)
     at = line_end(text.data, previous.span.end)
     what = f"{new.name} reads {name}, and falls back to {previous.name}"
     edits = [
-        edit_at(text.data, Span(at, at), _ended(text, added), what),
+        edit_at(text.data, Span(at, at), _ended(text, shown), what),
         edit_at(text.data, _next_name(text, place), policies[-1], f"{policies[-1]} comes next"),
     ]
     return tuple(edits), tuple(policies)

@@ -4,20 +4,26 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from policygen.dialects.specializations.added_members import (
+    Overload,
+    find_overload,
+    overload_of,
+    reading_changes,
+)
 from policygen.dialects.specializations.chain_place import ChainPlace
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.base import Span
+from policygen.model.entry_text import AddedMember
 from policygen.model.tuning import Member, Policy
 from policygen.rendering import fill
 from policygen.source.brackets import closing_angle, split_list
 from policygen.source.copying import Change, align, copy, dedent, indent, wrap
 from policygen.source.members import find_members
 from policygen.source.spelling import indent_of, line_start
-from policygen.source.text import Text, blank
+from policygen.source.text import Text
 
 _CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
-_TEMPLATE = re.compile(rb"\btemplate\s*<")
 _ACCESS = re.compile(rb"\b(public|protected|private)\s*:(?!:)")
 # "/// SM90" alone on the line above a policy
 _ARCH_ABOVE = re.compile(rb"(?i)(//+[ \t]*sm_?)(\d+)[ \t]*\r?\n[ \t]*\Z")
@@ -44,15 +50,6 @@ class Link:
         return f"Policy{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Overload:
-    """`template <typename Tuning> static auto select_agent_policy(long) -> …;`."""
-
-    span: Span
-    returns: Span
-    """What stands between the arrow and the semicolon."""
-
-
 def link_arguments(code: bytes, policy: Policy) -> list[Span]:
     """The three arguments of `ChainedPolicy<900, Policy900, Policy860>`."""
     chained = _CHAINED.search(code, *policy.span)
@@ -62,24 +59,28 @@ def link_arguments(code: bytes, policy: Policy) -> list[Span]:
     return split_list(code, chained.end(), close)
 
 
-def reading_policy(text: Text, place: ChainPlace, link: Link, family: str) -> str:
+def reading_policy(
+    text: Text, place: ChainPlace, link: Link, family: str, added: Mapping[str, AddedMember]
+) -> str:
     """A copy of a policy that reads another family, and falls back to the policy before it."""
     old, use = place.reader, place.use
+    selects, own = overload_of(text, place.chain, old, use) or (None, False)
+    reads = reading_changes(text, family, selects, added)
     above = _above(text, old, link)
     words = {old.name: link.name, use.family: family}
     if old.predecessor:
         words[old.predecessor] = link.previous
     if use.fallback is None or use.selection is None:
         return above + _copy(text, old, link, words)
-    own = _overload(text.code, old.span, use.selection, "long")
-    if own is not None:
+    falls_back = find_overload(text.code, old.span, use.selection, "long")
+    if own and falls_back is not None:
         words[use.selection] = _renamed(use.selection, text, old, link)
         said = words | {_first_name(use.fallback): link.previous}
-        fallback = _fallback(own, use.fallback, link)
-        return above + _copy(text, old, link, words, [fallback], said)
+        fallback = _fallback(falls_back, use.fallback, link)
+        return above + _copy(text, old, link, words, [fallback, *reads], said)
     words[use.selection] = f"{use.selection}{arch_number(link.arch)}"
     head, brace, body = _copy(text, old, link, words).partition("{")
-    return f"{above}{head}{brace}\n{_hub_overloads(text, place, link, words)}{body}"
+    return f"{above}{head}{brace}\n{_hub_overloads(text, place, link, words, reads)}{body}"
 
 
 def keeping_policy(text: Text, old: Policy, link: Link, since: str) -> str:
@@ -149,31 +150,19 @@ def _above(text: Text, old: Policy, link: Link) -> str:
     return f"{match[1].decode()}{arch_number(link.arch)}\n{indent_of(text.data, old.span.start)}"
 
 
-def _overload(code: bytes, scope: Span, name: str, parameter: str) -> _Overload | None:
-    """The last overload of a selection in a scope."""
-    declares = rb"\b%b\s*\(\s*%b\s*\)\s*->" % (name.encode(), parameter.encode())
-    found = list(re.compile(declares).finditer(code, *scope))
-    heads = list(_TEMPLATE.finditer(code, scope.start, found[-1].start())) if found else []
-    if not heads:
-        return None
-    semicolon = code.index(b";", found[-1].end())
-    return _Overload(Span(heads[-1].start(), semicolon + 1), Span(found[-1].end(), semicolon))
-
-
-def _fallback(overload: _Overload, fallback: str, link: Link) -> Change:
+def _fallback(overload: Overload, fallback: str, link: Link) -> Change:
     member = fallback.rpartition("::")[2]
     return overload.returns, f" typename {link.previous}::{member}"
 
 
-def _hub_overloads(text: Text, place: ChainPlace, link: Link, words: Mapping[str, str]) -> str:
+def _hub_overloads(
+    text: Text, place: ChainPlace, link: Link, words: Mapping[str, str], reads: Sequence[Change]
+) -> str:
     """The selection of the hub as one of the policy's own: that of the hub falls back elsewhere."""
     old, use = place.reader, place.use
-    assert use.selection is not None
     assert use.fallback is not None
-    # The hub's own part before the policy: other policies may have a selection of the same name.
-    code = blank(text.code, [policy.span for policy in place.chain.policies])
-    before = Span(0, old.span.start)
-    first, second = (_overload(code, before, use.selection, p) for p in ("int", "long"))
+    first, _ = overload_of(text, place.chain, old, use) or (None, False)
+    second, _ = overload_of(text, place.chain, old, use, "long") or (None, False)
     if first is None or second is None:
         raise InputError(
             f"{text.path}:{old.line}: cannot find {use.selection}, which {old.name} selects with",
@@ -188,6 +177,7 @@ def _hub_overloads(text: Text, place: ChainPlace, link: Link, words: Mapping[str
         *_said(text, remark, said),
         *((Span(*m.span()), link.previous) for m in _THE_DEFAULT.finditer(text.data, *remark)),
         *_words(text.code, first.span, words),
+        *reads,
     ]
     names = [c for c in _words(text.code, second.span, words) if c[0].start < second.returns.start]
     remarks = [

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from policygen.bindings.expected import expected_values, kept_members
+from policygen.bindings.expected import kept_members, value_name
 from policygen.bindings.keys import fits
-from policygen.bindings.variant import member_values
 from policygen.dialects.family_spot import FamilySpot
 from policygen.dialects.protocol import Spot, TuningTree, TypeName
 from policygen.dialects.sites import site_of
@@ -20,17 +19,15 @@ from policygen.dialects.specializations.keys import (
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
-from policygen.model.entry_text import Content, Slot
-from policygen.model.selection import Selected
-from policygen.model.tuning import Entry, Family, Value
+from policygen.model.entry_text import AddedMember, Content, Slot
+from policygen.model.selection import Selected, Values
+from policygen.model.tuning import Entry, Family, Value, spell
 
 
 @dataclass(frozen=True, slots=True)
 class Specialization(FamilySpot):
     """One of a family, for the key of a workload."""
 
-    unsaid_members: Mapping[str, MemberRule] = field(default_factory=dict)
-    """What later families say, and this one leaves to its policy: the load modifier of sm90."""
     named_key: EntryKey | None = None
     """That of an entry for one of the types alone."""
     known_key: list[EntryKey] = field(default_factory=list, compare=False)
@@ -97,17 +94,32 @@ class Specialization(FamilySpot):
             f"an entry for {parameter} no would take every other type of this size, too"
         )
 
-    def unsaid(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, Value]:
-        """The values of a variant that the policy shows, and no member of an entry says."""
-        rules = {m: r for m, r in self.unsaid_members.items() if r.parameters <= variant.keys()}
-        like = self.binding.model_copy(update={"members": rules})
-        members = member_values(like, measured, variant, self.told.sizes)
-        wanted = expected_values(self.site, like, members, self.told.sizes)
-        return {name: value for name, value in wanted.items() if name in self.told.values}
+    def saying(self, measured: BenchmarkBinding, shown: Values) -> Spot | None:
+        """With members that the family's entries do not have: the policy has to read them."""
+        rules, added = {}, {}
+        for name, value in shown.items():
+            member, rule = self.rule_for(measured, name)
+            if rule is None or member in self.binding.members or name not in self.told.kinds:
+                return None
+            rules[member] = rule
+            added[member] = AddedMember(self.told.kinds[name], spell(value))
+        members = {**self.binding.members, **rules}
+        binding = self.binding.model_copy(update={"members": members})
+        return replace(self, binding=binding, added={**self.added, **added})
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
         """The values, or what has them and is inherited."""
-        return values_content(self.binding, members, label)
+        found = Content("values", members, label=label)
+        if not self.added:
+            found = values_content(self.binding, members, label)
+        return replace(found, types=self._types, added=self.added)
+
+    @property
+    def _types(self) -> dict[str, str]:
+        """The types of members, of which the policy shows the values."""
+        kinds = self.told.kinds
+        names = ((m, value_name(self.site, m, r) or "") for m, r in self.binding.members.items())
+        return {member: kinds[name] for member, name in names if name in kinds}
 
     def kept(self, name: str) -> Content:
         """What the entry has that has the key now."""
@@ -155,7 +167,7 @@ def family_spot(
     newest, _ = max(known, key=_by_arch)
     later = {m: r for m, r in newest.members.items() if r.parameters and not r.parameters & said}
     name = f"{arch}{family.name.removeprefix(family.arch)}"
-    return Specialization(told, site, binding, family, name, later)
+    return Specialization(told, site, binding, family, name, unsaid_members=later)
 
 
 def _by_arch(pair: tuple[FamilyBinding, Family]) -> int:
