@@ -77,7 +77,9 @@ def _labels(
     headers = {header.name: header for header in read_tree(session.cub, ()).headers}
     for point, row in rows.items():
         entry = _entry(headers, row, arch)
-        label = next((one.variant for one in entry.labels if not one.rejected), None) if entry else None
+        label = (
+            next((one.variant for one in entry.labels if not one.rejected), None) if entry else None
+        )
         if label and is_variant(benchmark_of(point[0], session.cub.version), label):
             yield point, label
 
@@ -100,7 +102,9 @@ def _take_out(session: Session, copy: Path, arch: str) -> None:
         path = copy / TUNINGS / header.name
         data = path.read_bytes()
         spans = [
-            Span(entry.comment_span.start if entry.comment_span else entry.span.start, entry.span.end)
+            Span(
+                entry.comment_span.start if entry.comment_span else entry.span.start, entry.span.end
+            )
             for family in header.families
             if family.arch == arch
             for entry in family.specializations
@@ -147,7 +151,9 @@ def _compared(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("kind", choices=["deleted"])
     parser.add_argument("tree", type=Path)
     parser.add_argument("--arch", default="sm100")

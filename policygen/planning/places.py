@@ -123,7 +123,8 @@ def said_in_full(
     cases: Sequence[PlacedResult], left: Mapping[Point, Values]
 ) -> tuple[list[PlacedResult], dict[Point, Values]]:
     """The same with entries that say more, and for which workloads; those of an entry together."""
-    by_place = {c.spot.place: left[c.measurement.point] for c in cases if c.measurement.point in left}
+    known = [case for case in cases if case.measurement.point in left]
+    by_place = {case.spot.place: left[case.measurement.point] for case in known}
     found, said = list(cases), {}
     for number, case in enumerate(cases):
         shown = by_place.get(case.spot.place)

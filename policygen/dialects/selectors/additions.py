@@ -101,10 +101,10 @@ def returned(
     rest = [indent + row[min(by, len(row) - len(row.lstrip())) :] for row in rest]
     rows = [f"{indent}return {around[0]}{first}", *rest]
     rows[-1] += f"{around[1]};"
-    return [part for row in rows for part in _wrapped(row, indent)]
+    return [part for row in rows for part in wrapped(row, indent)]
 
 
-def _wrapped(row: str, indent: str) -> list[str]:
+def wrapped(row: str, indent: str) -> list[str]:
     """A row as it is, or with a line for each value where it is too long."""
     if len(row) <= COLUMNS:
         return [row]

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from policygen.dialects.selectors.added_fields import AddedFields
 from policygen.dialects.selectors.additions import (
     UNIT,
     Addition,
@@ -18,6 +19,7 @@ from policygen.dialects.selectors.additions import (
     guarded,
     insert,
     statement,
+    wrapped,
 )
 from policygen.dialects.selectors.arch_blocks import besides_arch, bounds, since_of
 from policygen.dialects.selectors.branches import facts_of
@@ -27,7 +29,9 @@ from policygen.dialects.selectors.nearest import Bodies, KnownReturn, asked
 from policygen.dialects.selectors.statements import Clause
 from policygen.dialects.selectors.truth import Truth
 from policygen.model.arch import arch_number
+from policygen.model.base import Span
 from policygen.source.brackets import closing_bracket
+from policygen.source.copying import copy
 from policygen.source.spelling import indent_of, line_start
 from policygen.source.text import Text
 
@@ -94,10 +98,12 @@ def _calls(text: Text, model: Function, bodies: Bodies) -> Iterator[tuple[int, s
 
 
 def add_function(
-    text: Text, functions: Sequence[tuple[ArchFunction, Returned]]
+    text: Text,
+    functions: Sequence[tuple[ArchFunction, Returned]],
+    fields: AddedFields | None = None,
 ) -> tuple[Addition, Addition]:
     """The function with all returns for the architecture, and the block that asks it."""
-    return _function(text, functions), _block(text, functions[0][0])
+    return _function(text, functions), _block(text, functions[0][0], fields)
 
 
 def _function(text: Text, functions: Sequence[tuple[ArchFunction, Returned]]) -> Addition:
@@ -115,15 +121,17 @@ def _function(text: Text, functions: Sequence[tuple[ArchFunction, Returned]]) ->
     return insert(text, above(text, start), rows)
 
 
-def _block(text: Text, one: ArchFunction) -> Addition:
+def _block(text: Text, one: ArchFunction, fields: AddedFields | None) -> Addition:
     """Before that of an earlier architecture, behind that of a later one."""
     data, block = text.data, one.block
     indent = indent_of(data, block.start)
     call = data[line_start(data, one.asked) : data.index(b";", one.asked) + 1].decode()
-    body = data[line_start(data, _body(text, block)) : block.end].decode()
+    opened = _body(text, block)
+    reads = fields.read(text, Span(opened, block.end), one.variable) if fields else []
+    body = copy(text, Span(line_start(data, opened), block.end), reads)
     held = [*bounds(block, one.since, one.below), *besides_arch(block)]
     rows = [*call.splitlines(), *condition_lines(held, indent), *body.splitlines()]
-    rows = [_renamed(row, one) for row in rows]
+    rows = [part for row in rows for part in wrapped(_renamed(row, one), indent)]
     since = since_of(block)
     assert since is not None, "it is the block of an architecture"
     if arch_number(one.since) > int(f"{since[2]}{since[3]}"):

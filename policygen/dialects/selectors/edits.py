@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from policygen.errors import InputError
+from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.tuning import Entry, Member
 from policygen.source.spelling import like, text_of
@@ -21,14 +22,27 @@ _LESS = re.compile(r"\d+(\s*-\s*)(\d+)")
 def branch_edits(
     data: bytes, entry: Entry, values: Mapping[str, str], reason: str
 ) -> Iterator[Edit]:
-    """An edit for each value that is another one than now."""
+    """An edit for each value that is another one than now, and for those that it has not."""
+    yield from added_edit(data, entry, values, reason)
     own = {member.name: member for member in entry.members}
     for name, value in values.items():
+        if name not in own:
+            continue
         member = own[name]
         old = text_of(data, member.value_span)
         new = _spelled(member, old, value)
         if new != old:
             yield edit_at(data, member.value_span, new, reason)
+
+
+def added_edit(data: bytes, entry: Entry, values: Mapping[str, str], reason: str) -> Iterator[Edit]:
+    """An edit for the values that a return does not have yet: they come last."""
+    own = {member.name for member in entry.members}
+    new = [value for name, value in values.items() if name not in own]
+    assert entry.body_span is not None, "it has values"
+    end = len(data[: entry.body_span.end - 1].rstrip())
+    if new:
+        yield edit_at(data, Span(end, end), "".join(f", {value}" for value in new), reason)
 
 
 def _spelled(member: Member, old: str, value: str) -> str:

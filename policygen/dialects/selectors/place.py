@@ -30,9 +30,9 @@ from policygen.dialects.sites import site_of
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
-from policygen.model.entry_text import Content, Slot
-from policygen.model.selection import Selected
-from policygen.model.tuning import Entry
+from policygen.model.entry_text import AddedMember, Content, Slot
+from policygen.model.selection import Selected, Values
+from policygen.model.tuning import Entry, spell
 from policygen.source.text import Text
 
 
@@ -116,6 +116,34 @@ class GuardedReturn(FamilySpot):
     def ahead(self) -> bool:
         """Whether it comes before what decides now."""
         return self.new is not None
+
+    def saying(self, measured: BenchmarkBinding, shown: Values) -> Spot | None:
+        """With values that returns of its function do not have: the policy has to take them."""
+        like = self.new.at.beside.entry if self.new else self.entry
+        if like is None:
+            return None
+        own = {member.name.rpartition(".")[2]: member.name for member in like.members}
+        rules, fields, added = {}, {}, {}
+        for name, value in shown.items():
+            _, rule = self.rule_for(measured, name)
+            path = self.site.values.get(name, "").rpartition(".")[2]
+            if rule is None or not path or name in self.binding.members:
+                return None
+            rules[name] = rule
+            fields[name] = own.get(path, path)
+            if path not in own:
+                added[path] = AddedMember("", spell(value))
+        binding = self.binding.model_copy(update={"members": {**self.binding.members, **rules}})
+        return replace(
+            self,
+            binding=binding,
+            fields={**self.fields, **fields},
+            added={**self.added, **added},
+        )
+
+    def content(self, members: dict[str, str], label: str | None) -> Content:
+        """The values, and which of them its function does not tell yet."""
+        return Content("values", members, label=label, added=self.added)
 
     def kept(self, name: str) -> Content:
         """The values of the return that is for all types, before it gets others."""

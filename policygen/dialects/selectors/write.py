@@ -1,11 +1,12 @@
 """Guarded returns as edits of a header; new ones of one block come together, as whole lines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from policygen.dialects.insertions import Insertion, with_insertions
 from policygen.dialects.protocol import EntryWrite, HeaderEdits
 from policygen.dialects.provenance import Provenance
+from policygen.dialects.selectors.added_fields import AddedFields, calls_of, returned_struct
 from policygen.dialects.selectors.additions import (
     Addition,
     Returned,
@@ -14,15 +15,19 @@ from policygen.dialects.selectors.additions import (
     sizes_of,
     take_over,
     updated,
+    wrapped,
 )
 from policygen.dialects.selectors.arch_blocks import ArchBlock, add_in_front
 from policygen.dialects.selectors.arch_functions import ArchFunction, add_function
-from policygen.dialects.selectors.nearest import BeforeReturn, EmptyCase
+from policygen.dialects.selectors.functions import find_structs
+from policygen.dialects.selectors.nearest import BeforeReturn, EmptyCase, read_bodies
 from policygen.dialects.selectors.place import GuardedReturn
 from policygen.model.arch import arch_number
+from policygen.model.base import Span
 from policygen.model.edit import Edit
-from policygen.model.entry_text import Content
+from policygen.model.entry_text import AddedMember, Content
 from policygen.model.tuning import Entry, TuningHeader
+from policygen.source.spelling import indent_of, line_end, line_start, newline
 from policygen.source.splice import edit_at
 from policygen.source.text import Text
 
@@ -40,7 +45,10 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
         else:
             content = replace(write.content, values=_values(write))
             edits += update_return(text, provenance, entry, content, write.reason)
-    for addition, reason in _added(text, added):
+    fields = dict(_fields(text, writes))
+    edits += _declared(text, fields)
+    edits += _read(text, writes, fields)
+    for addition, reason in _added(text, added, fields):
         if addition.span.start == addition.span.end:
             inserted.append((addition.span.start, addition.text, reason))
         else:
@@ -68,7 +76,58 @@ def _values(write: EntryWrite) -> dict[str, str]:
     return {names[name]: value for name, value in write.content.values.items()}
 
 
-def _added(text: Text, writes: Sequence[EntryWrite]) -> Iterator[tuple[Addition, str]]:
+def _entry(write: EntryWrite) -> Entry:
+    """The return that changes, or that a new one is like."""
+    spot = _spot(write)
+    found = spot.new.at.beside.entry if spot.new else spot.entry
+    assert found is not None, "it changes, or is like another"
+    return found
+
+
+def _fields(text: Text, writes: Sequence[EntryWrite]) -> Iterator[tuple[str, AddedFields]]:
+    """What structs have to tell besides, by their names."""
+    structs = find_structs(text.code)
+    found: dict[str, dict[str, AddedMember]] = {}
+    for write in writes:
+        if write.content.added:
+            name = returned_struct(text, structs, _entry(write)).name
+            found.setdefault(name, {}).update(write.content.added)
+    for name, members in found.items():
+        yield name, AddedFields(structs[name], members)
+
+
+def _declared(text: Text, fields: Mapping[str, AddedFields]) -> Iterator[Edit]:
+    structs = find_structs(text.code)
+    for name, one in fields.items():
+        for at, row in one.declared(text, structs):
+            yield edit_at(text.data, Span(at, at), row, f"{name} tells more")
+
+
+def _read(
+    text: Text, writes: Sequence[EntryWrite], fields: Mapping[str, AddedFields]
+) -> Iterator[Edit]:
+    """Where the functions are called whose returns tell more."""
+    if not fields:
+        return
+    bodies = read_bodies(text)
+    changes: dict[Span, str] = {}
+    for write in writes:
+        spot = _spot(write)
+        if write.content.added and not (spot.new and isinstance(spot.new.at, ArchFunction)):
+            struct = returned_struct(text, find_structs(text.code), _entry(write)).name
+            for scope, variable in calls_of(text, spot.family.name, bodies):
+                changes |= dict(fields[struct].read(text, scope, variable))
+    for span, new in changes.items():
+        start, end = line_start(text.data, span.start), line_end(text.data, span.end)
+        before, after = (text.data[s:e].decode() for s, e in ((start, span.start), (span.end, end)))
+        rows = wrapped(f"{before}{new}{after}", indent_of(text.data, span.start))
+        lines = newline(text.data).join(rows)
+        yield edit_at(text.data, Span(start, end), lines, "what is returned tells it")
+
+
+def _added(
+    text: Text, writes: Sequence[EntryWrite], fields: Mapping[str, AddedFields]
+) -> Iterator[tuple[Addition, str]]:
     """What is added, and for which variants; at one place what asks for more comes first."""
     blocks: dict[tuple[int, str | None], list[tuple[ArchBlock, EntryWrite]]] = {}
     functions: dict[tuple[str, str | None], list[tuple[ArchFunction, EntryWrite]]] = {}
@@ -88,7 +147,11 @@ def _added(text: Text, writes: Sequence[EntryWrite]) -> Iterator[tuple[Addition,
             yield add_beside(text, at, _returned(write)), write.reason
     for pairs in functions.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
-        for addition in add_function(text, [(at, _returned(write)) for at, write in pairs]):
+        made = [(at, _returned(write)) for at, write in pairs]
+        more = [write for _, write in pairs if write.content.added]
+        structs = find_structs(text.code)
+        told = fields[returned_struct(text, structs, _entry(more[0])).name] if more else None
+        for addition in add_function(text, made, told):
             yield addition, reasons
     for group in blocks.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in group))

@@ -86,9 +86,7 @@ def reading_changes(
     return changes
 
 
-def _argument(
-    text: Text, family: str, overload: Overload, name: str, member: AddedMember
-) -> Span:
+def _argument(text: Text, family: str, overload: Overload, name: str, member: AddedMember) -> Span:
     """Finds the argument that gives all entries the same."""
     code = text.code
     opens = code.find(b"<", *overload.returns)

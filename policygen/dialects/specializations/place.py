@@ -18,10 +18,10 @@ from policygen.dialects.specializations.keys import (
 )
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding
 from policygen.model.entry_text import AddedMember, Content, Slot
 from policygen.model.selection import Selected, Values
-from policygen.model.tuning import Entry, Family, Value, spell
+from policygen.model.tuning import Entry, Family, spell
 
 
 @dataclass(frozen=True, slots=True)

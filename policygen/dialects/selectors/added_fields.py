@@ -1,0 +1,140 @@
+"""Makes a policy read a value from what a function returns, where it had the same for all.
+
+struct sm100_tuning_values
+{
+  int items;
+  CacheLoadModifier load_modifier = LOAD_LDG;
+};
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from policygen.dialects.selectors.functions import Struct
+from policygen.dialects.selectors.nearest import Bodies
+from policygen.errors import InputError
+from policygen.model.base import Span
+from policygen.model.entry_text import AddedMember
+from policygen.model.tuning import Entry
+from policygen.source.brackets import closing_bracket, split_list
+from policygen.source.copying import Change
+from policygen.source.spelling import indent_of, line_end, newline
+from policygen.source.text import Text
+
+# "sm100_tuning_values{16, 512, 2}"
+_NAMED = re.compile(rb"(?:\w+::)*(\w+)\s*\{")
+_UNIT = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFields:
+    """What a struct of returned values has to have besides, and where that is read."""
+
+    struct: Struct
+    members: Mapping[str, AddedMember]
+
+    def declared(self, text: Text, structs: Mapping[str, Struct]) -> Iterator[tuple[int, str]]:
+        """The fields that the struct does not have yet, behind its last one."""
+        end = line_end(text.data, len(text.code[: self.struct.body.end].rstrip()) - 1)
+        by = indent_of(text.data, self.struct.span.start) + _UNIT
+        for name, member in self.members.items():
+            if name not in self.struct.fields:
+                row = f"{by}{_type(text, structs, name)} {name} = {member.default};"
+                yield end, f"{newline(text.data)}{row}"
+
+    def read(self, text: Text, scope: Span, variable: str) -> list[Change]:
+        """Reads the fields where a policy is made of the others of the struct."""
+        changes: list[Change] = []
+        for name, member in self.members.items():
+            if re.compile(rb"\b%b->%b\b" % (variable.encode(), name.encode())).search(
+                text.code, *scope
+            ):
+                continue
+            uses = re.compile(rb"\b%b->" % variable.encode()).finditer(text.code, *scope)
+            lists = {_around(text.code, scope, match.start()) for match in uses}
+            found = {
+                span
+                for one in lists
+                if one
+                for span in split_list(text.code, one.start, one.end)
+                if _last(text.code[span.start : span.end]) == member.default
+            }
+            if len(found) != 1:
+                raise InputError(
+                    f"{text.path}:{text.line(scope.start)}: {self.struct.name} cannot have {name}:"
+                    f" {member.default} is not one of the values that are made of it"
+                )
+            changes += [(span, f"{variable}->{name}") for span in found]
+        return changes
+
+
+def returned_struct(text: Text, structs: Mapping[str, Struct], entry: Entry) -> Struct:
+    """Finds the struct that a return makes; refused where it is none of the header's."""
+    assert entry.body_span is not None, "it has values"
+    named = _NAMED.match(text.code, *entry.body_span)
+    struct = structs.get(named[1].decode()) if named else None
+    if struct is None or struct.unread is not None:
+        raise InputError(f"{text.path}:{entry.line} returns nothing that can say more")
+    return struct
+
+
+def _type(text: Text, structs: Mapping[str, Struct], name: str) -> str:
+    """The type of the field that takes the value: that of a policy has the same name."""
+    types = {
+        kind
+        for struct in structs.values()
+        for field, kind in zip(struct.fields, struct.types, strict=True)
+        if field == name
+    }
+    if len(types) != 1:
+        raise InputError(f"{text.path}: no policy tells the type of {name}")
+    return types.pop()
+
+
+def _around(code: bytes, scope: Span, at: int) -> Span | None:
+    """The list in braces or parentheses that a place is an item of."""
+    depth = 0
+    for offset in range(at - 1, scope.start - 1, -1):
+        char = code[offset : offset + 1]
+        if char in b"})":
+            depth += 1
+        elif char in b"{(":
+            if not depth:
+                close = closing_bracket(code, offset)
+                return Span(offset + 1, close) if close else None
+            depth -= 1
+        elif char == b";":
+            return None
+    return None
+
+
+def _last(value: bytes) -> str:
+    """`cub::LOAD_LDG` as `LOAD_LDG`."""
+    return value.decode(errors="replace").strip().rpartition("::")[2]
+
+
+def calls_of(text: Text, function: str, bodies: Bodies) -> Iterator[tuple[Span, str]]:
+    """Finds where a function's answer is used, and what it is called there."""
+    call = re.compile(rb"\bauto\s+(\w+)\s*=\s*(?:\w+::)*%b\s*\(" % function.encode())
+    code = text.code
+    for caller, _ in bodies:
+        for match in call.finditer(code, caller.body.start, caller.body.end):
+            yield _scope(code, match.start()), match[1].decode()
+
+
+def _scope(code: bytes, at: int) -> Span:
+    """The rest of the block in which a variable is declared; that of the `if` around it."""
+    depth = 0
+    for offset in range(at - 1, -1, -1):
+        char = code[offset : offset + 1]
+        if char in b"})":
+            depth += 1
+        elif char in b"{(":
+            if not depth:
+                close = closing_bracket(code, offset) or at
+                if char == b"(":
+                    close = closing_bracket(code, code.index(b"{", close)) or close
+                return Span(at, close)
+            depth -= 1
+    return Span(at, at)
