@@ -1,6 +1,9 @@
 """One tuning header: bytes to families, entries and policy chains."""
 
+from collections.abc import Mapping
+
 from policygen.dialects.selectors.branches import holds_selectors, read_selectors
+from policygen.dialects.selectors.functions import Struct, find_structs
 from policygen.dialects.specializations.read import holds_tunings, read_families
 from policygen.model.tuning import TuningHeader
 from policygen.source.brackets import check_brackets
@@ -24,8 +27,9 @@ def read_header(
     check_limits(text)
     neighbours = neighbours or Neighbours({})
     tunings, returns = holds_tunings(data), holds_selectors(data)
+    beside = neighbours.reachable(text.uncommented) if tunings or returns else {}
     if tunings or returns:
-        check_hidden(text, neighbours.reachable(text.uncommented))
+        check_hidden(text, beside)
     source = SourceFile(text, guards, Comments(text), format_off_regions(text))
     selectors = read_selectors(source, name) if returns else ()
     families, chains = read_families(source, name, neighbours) if tunings else ((), ())
@@ -35,4 +39,18 @@ def read_header(
         chains=chains,
         selectors=selectors,
         format_off=source.format_off if tunings else (),
+        aggregates=_aggregates(text, beside) if returns else {},
     )
+
+
+def _aggregates(text: Text, beside: Mapping[str, bytes]) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The fields of all structs, of those in the headers that it includes, too."""
+    found: dict[str, Struct] = {}
+    for name, data in beside.items():
+        found |= find_structs(Text(name, data).code)
+    found |= find_structs(text.code)
+    return {
+        name: tuple(zip(struct.fields, struct.types, strict=True))
+        for name, struct in sorted(found.items())
+        if struct.fields
+    }

@@ -2,9 +2,13 @@
 
 from typing import Any, Literal, Self
 
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+
 from policygen.model.arch import Arch
 from policygen.model.base import Document, Problem, Record
 from policygen.model.cub import Cub
+from policygen.model.selection import PolicyFields
 from policygen.model.tuning import Entry, Family, Value, entry_name
 from policygen.model.workload import OnArch
 
@@ -64,6 +68,8 @@ class ResolvedRow(OnArch):
     """The entry that has the workload's key and is not selected."""
     disabled: DisabledEntry | None = None
     """An entry that would decide the workload if it were not disabled."""
+    fields: SkipJsonSchema[PolicyFields | None] = Field(default=None, exclude=True, repr=False)
+    """All of the policy, for comparisons; it is no part of the document."""
 
 
 class Unresolved(Record):

@@ -11,6 +11,8 @@ from policygen.model.workload import Point, in_words
 Spot = tuple[Point, str]
 """A workload on an architecture."""
 Values = Mapping[str, Value]
+WHOLE = "policy"
+"""What the type of a policy is called, where its arguments are its values."""
 Row = TypeVar("Row")
 
 
@@ -24,6 +26,31 @@ class FamilyKey:
     """None where the family only declares itself."""
     number: int = -1
     """The entry's, in a marked header."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFields:
+    """All that a policy holds, also what no binding names."""
+
+    values: Values
+    """Path → number, of an aggregate; of other policies their type with its arguments."""
+    shown: frozenset[str]
+    """Those that values of a binding show."""
+
+    def unlike(self, other: "PolicyFields") -> tuple[str, ...]:
+        """The fields of both that differ, but for those that do so as what a binding shows.
+
+        CUB gives several parts of a policy the same: `single_tile` has what `multi_tile` has.
+        """
+        both = [name for name in self.values if name in other.values]
+        pairs = {name: (self.values[name], other.values[name]) for name in both}
+        differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        known = {(_last(name), pair) for name, pair in differ.items() if name in self.shown}
+        return tuple(name for name, pair in differ.items() if (_last(name), pair) not in known)
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +73,29 @@ class Selected:
     """That of the entry, in a marked header."""
     since: str | None = None
     """Where a policy is a return: the arch since which it is the same; none for defaults."""
+    fields: PolicyFields | None = None
+    """All of the policy; none where it was not asked for, or cannot be taken apart."""
+
+
+def differs(before: Selected, after: Selected) -> bool:
+    """Whether two policies differ in anything."""
+    return in_full(before, after) != (before.values, before.values)
+
+
+def in_full(before: Selected, after: Selected) -> tuple[Values, Values]:
+    """The values of both, with those fields that differ and that no binding names."""
+    return with_unnamed(before.values, before.fields, after.values, after.fields)
+
+
+def with_unnamed(
+    old: Values, before: PolicyFields | None, new: Values, after: PolicyFields | None
+) -> tuple[Values, Values]:
+    """The same of values and fields that are kept apart."""
+    if before is None or after is None:
+        return old, new
+    names = [name for name in before.unlike(after) if name != WHOLE or old == new]
+    first = {**old, **{name: before.values[name] for name in names}}
+    return first, {**new, **{name: after.values[name] for name in names}}
 
 
 @dataclass(frozen=True, slots=True)

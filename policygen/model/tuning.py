@@ -3,6 +3,8 @@
 import re
 from typing import Literal
 
+from pydantic import Field
+
 from policygen.model.arch import Arch
 from policygen.model.base import Document, Problem, Record, Span
 from policygen.model.cub import Cub
@@ -198,6 +200,8 @@ class TuningHeader(Record):
     """The guarded returns of the functions that choose a policy, a family for each architecture."""
     format_off: tuple[Span, ...] = ()
     """Regions between `// clang-format off` and `// clang-format on`."""
+    aggregates: dict[str, tuple[tuple[str, str], ...]] = Field(default_factory=dict)
+    """The structs that policies are made of, each with its fields' names and types."""
 
 
 class Scan(Document):

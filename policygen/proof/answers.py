@@ -101,6 +101,15 @@ def types(answer: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=KNOWN)
+def fields(answer: str) -> tuple[str, tuple[int, ...] | None]:
+    """`fields<cub::…::ReducePolicy, 256L, 16L>` as the type and its values; none if unreadable."""
+    first, *rest = _split(_inside(answer), ",")
+    if answer.startswith("type<"):
+        return plain(_inside(answer)), None
+    return plain(first), tuple(int(text.rstrip("UL")) for text in rest)
+
+
+@lru_cache(maxsize=KNOWN)
 def spelled(answer: str) -> str:
     """`value<cub::…::LOAD_CA>` as `::cub::LOAD_CA`: what stands for it in C++, anywhere."""
     text = _OWN_WORDS.sub("", _OUTERMOST.sub("::", _INLINE.sub("", _inside(answer))))

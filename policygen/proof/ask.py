@@ -13,6 +13,7 @@ from policygen.model.tuning import Value
 from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.compile import Progress
+from policygen.proof.fields import policy_fields
 from policygen.proof.probe import Asked, AskedTree, probe
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload, sized_roles
@@ -67,9 +68,11 @@ def ask(
 def _selected(
     asked: Asked, workload: Workload, plain: Row | None, marks: Row | None, marked: Marked | None
 ) -> Selected:
-    values, since = _values(asked, plain or ())
+    whole, *named = plain or ("",)
+    values, since = _values(asked, named)
+    fields = policy_fields(asked, whole) if plain else None
     if marks is None or marked is None:
-        return Selected(values, since=since)
+        return Selected(values, since=since, fields=fields)
     roles = sized_roles(workload.call, asked.families)
     mark, *told = marks
     told, sizes = told[: len(told) - len(roles)], told[len(told) - len(roles) :]
@@ -87,7 +90,7 @@ def _selected(
             leads = None if key.entry < 0 else marked.entries[key.entry]
             keys[binding.name] = FamilyKey(key.args, leads, key.entry)
     in_bytes = {r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)}
-    return Selected(values, entry, keys, in_bytes, kinds, traits, number, since)
+    return Selected(values, entry, keys, in_bytes, kinds, traits, number, since, fields)
 
 
 def _values(asked: Asked, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:

@@ -1,7 +1,7 @@
 """Compares what two trees select for their workloads."""
 
 from policygen.model.resolve import Comparison, Differing, Resolution, ResolvedRow
-from policygen.model.selection import Spot, delta
+from policygen.model.selection import Spot, Values, delta, with_unnamed
 
 
 def compare_resolutions(before: Resolution, after: Resolution) -> Comparison:
@@ -33,19 +33,26 @@ def _unlike(old: ResolvedRow | None, new: ResolvedRow | None) -> bool:
 
 def _changed(old: ResolvedRow, new: ResolvedRow) -> tuple[str, ...]:
     # A value that one tree does not know, as the lookahead's, says nothing about the other.
-    names = (name for name in new.values if name in old.values)
-    return tuple(name for name in names if old.values[name] != new.values[name])
+    before, after = _in_full(old, new)
+    return tuple(name for name in after if name in before and before[name] != after[name])
+
+
+def _in_full(old: ResolvedRow, new: ResolvedRow) -> tuple[Values, Values]:
+    return with_unnamed(old.values, old.fields, new.values, new.fields)
 
 
 def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing:
     row = new or old
     assert row is not None
+    before, after = old and old.values, new and new.values
+    if old and new:
+        before, after = (dict(side) for side in _in_full(old, new))
     return Differing(
         benchmark=row.benchmark,
         workload=row.workload,
         arch=row.arch,
-        before=old.values if old else None,
-        after=new.values if new else None,
+        before=before,
+        after=after,
         changed=_changed(old, new) if old and new else (),
         entry_before=old.entry if old else None,
         entry_after=new.entry if new else None,

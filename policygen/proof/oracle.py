@@ -3,14 +3,22 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import ne
 
 from policygen.errors import EffectError
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub, Dialect
 from policygen.model.marks import Marked
 from policygen.model.resolve import Resolution
-from policygen.model.selection import Delta, Selected, Spot, Values, delta
+from policygen.model.selection import (
+    Delta,
+    DeltaRow,
+    Selected,
+    Spot,
+    Values,
+    delta,
+    differs,
+    in_full,
+)
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.process import threads
@@ -60,8 +68,8 @@ class Compiler:
     """What was asked before, to say why not."""
     comparisons: dict[tuple[tuple[str, bytes], ...], Delta[Values]] = field(default_factory=dict)
     """What was compared before."""
-    current: dict[Spot, Values] = field(default_factory=dict, init=False)
-    """The values of whole sites that the tree was asked for before, as it is."""
+    current: dict[Spot, Selected] = field(default_factory=dict, init=False)
+    """The policies of whole sites that the tree was asked for before, as it is."""
 
     @property
     def toolchain(self) -> str:
@@ -87,7 +95,9 @@ class Compiler:
         self._learn(unknown, told)
         return {
             point.point: replace(
-                told.rows.get((point, arch), UNTUNED), values=self.current[point.point, arch]
+                told.rows.get((point, arch), UNTUNED),
+                values=self.current[point.point, arch].values,
+                fields=self.current[point.point, arch].fields,
             )
             for place in asked
             for point in place.points
@@ -112,7 +122,7 @@ class Compiler:
         for one in asked:
             for point, arch in one.spots:
                 if row := told.rows.get((point, arch)):
-                    self.current[point.point, arch] = row.values
+                    self.current[point.point, arch] = row
 
     def _keys(
         self, place: Asked, arch: str, copy: Marked, families: tuple[BoundFamily, ...]
@@ -135,11 +145,14 @@ class Compiler:
         """Compares two resolutions, and asks nothing again, where they hold all that is asked."""
         asked = self._questions(changed)
         spots = [(workload.point, arch) for one in asked for workload, arch in one.spots]
-        sides = [{(r.point, r.arch): r.values for r in side.rows} for side in (before, after)]
+        sides = [
+            {(r.point, r.arch): Selected(r.values, fields=r.fields) for r in side.rows}
+            for side in (before, after)
+        ]
         if all(spot in side for side in sides for spot in spots):
             old, new = ({spot: side[spot] for spot in spots} for side in sides)
             between = self._archs(changed).between
-            self.comparisons[tuple(sorted(changed.items()))] = delta(old, new, ne, {}, between)
+            self.comparisons[tuple(sorted(changed.items()))] = _delta(old, new, between)
 
     def _questions(self, changed: Mapping[str, bytes]) -> list[Asked]:
         marked = self.mark(changed)
@@ -162,9 +175,9 @@ class Compiler:
         if new.errors and not old.errors:
             raise EffectError([f"it does not compile: {error}" for error in new.errors])
         self._learn(unknown, old.checked())
-        after = {spot: row.values for spot, row in new.checked().by_point.items()}
+        after = new.checked().by_point
         before = {spot: self.current[spot] for spot in after}
-        return delta(before, after, ne, {}, self._archs(changed).between)
+        return _delta(before, after, self._archs(changed).between)
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Explains why a workload does not get what its entry in a changed header says."""
@@ -259,6 +272,16 @@ class Compiler:
             for place in self._places()
         ]
         return tuple(place for place in kept if place.points)
+
+
+def _delta(
+    before: Mapping[Spot, Selected], after: Mapping[Spot, Selected], between: frozenset[str]
+) -> Delta[Values]:
+    """Compares whole policies, and tells the values that a binding names, and what else differs."""
+    found = delta(before, after, differs, UNTUNED, between)
+    rows = [(row, in_full(row.before, row.after)) for row in found.changes]
+    changes = tuple(DeltaRow(row.benchmark, row.workload, row.arch, *sides) for row, sides in rows)
+    return Delta(found.archs, found.compared, changes, found.between)
 
 
 def _with(archs: Sequence[str], arch: str) -> tuple[str, ...]:

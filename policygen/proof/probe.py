@@ -1,7 +1,7 @@
 """Has the compiler print what CUB selects, as many workloads as fit into a unit."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 
@@ -62,6 +62,8 @@ class Asked:
     algorithm: str = ""
     tuned: bool = True
     """Whether CUB has entries for it, in either dialect; without any, all values are defaults."""
+    aggregates: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """The structs of its header, by which fields of policies are named."""
 
     @property
     def spots(self) -> "Iterator[tuple[Workload, str]]":

@@ -151,6 +151,7 @@ def _row(
         workload=dict(point.values),
         arch=arch,
         values=dict(found.values),
+        fields=found.fields,
         entry=EntryPlace.of(family, entry) if family and entry else None,
         status=_status(arch, since),
         since=since,

@@ -23,6 +23,7 @@ def places(
 ) -> tuple[Asked, ...]:
     """Finds the sites of these headers with benchmarks that match; finding none is an error."""
     found = []
+    known = {header.name: header.aggregates for header in headers}
     for algorithm in bound(cub.version):
         for site in sites_of(algorithm, cub.dialect):
             if header_names and site.header not in header_names:
@@ -38,7 +39,8 @@ def places(
                 families = bound_families(algorithm, site, headers)
                 tuned = any(binding.site == site.name for binding in algorithm.families)
                 asked = Asked(site, tuple(points), families=families, tuned=tuned)
-                found.append(replace(asked, algorithm=algorithm.algorithm))
+                structs = known.get(site.header, {})
+                found.append(replace(asked, algorithm=algorithm.algorithm, aggregates=structs))
     if not found:
         raise nothing_bound(cub.version, pattern, axes, header_names)
     return tuple(found)

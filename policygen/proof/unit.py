@@ -18,6 +18,9 @@ from policygen.rendering import fill
 TEMPLATE = "probe/unit.cu.j2"
 OPENED = "probe/opened.cu.j2"
 
+_WHOLE = "fields_of<::cuda::std::remove_cv_t<decltype(selected)>, counted.readable, taken_apart>"
+"""All that was selected, also what no binding names."""
+
 BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
 """A family, and for each of its template parameters whether it is a `type` or a `value`."""
 
@@ -161,6 +164,7 @@ def _facts(section: Section) -> list[str]:
 
 def _values(site: Site) -> list[str]:
     return [
+        _WHOLE if site.is_selector else "type<policy>",
         *(f"value<{text}>" for text in site.values.values()),
         *(f"type<{text}>" for text in site.types.values()),
         *(f"value<{text}>" for text in site.delay or ()),

@@ -1,0 +1,48 @@
+"""All fields of a policy, by the names that headers give them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from policygen.model.bindings import Site
+from policygen.model.selection import WHOLE, PolicyFields
+from policygen.proof import answers
+from policygen.proof.probe import Asked
+
+Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
+# "policy.threads_per_block", "+policy::BLOCK_THREADS"
+_PATH = re.compile(r"(?:policy|selected)\.([\w.]+)")
+
+
+def policy_fields(asked: Asked, answer: str) -> PolicyFields | None:
+    """Reads what the compiler tells of a whole policy; none where it cannot be taken apart."""
+    if not asked.site.is_selector:
+        return PolicyFields({WHOLE: answers.value(answer)}, frozenset())
+    name, numbers = answers.fields(answer)
+    if numbers is None:
+        return None
+    paths = tuple(_leaves(asked.aggregates, name))
+    if len(paths) != len(numbers):
+        paths = tuple(f"{name}[{place}]" for place in range(len(numbers)))
+    return PolicyFields(dict(zip(paths, numbers, strict=True)), _shown(asked.site))
+
+
+def _leaves(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
+    for field, of in aggregates.get(name, ()):
+        inner = of.rpartition("::")[2]
+        if inner in aggregates and inner != name:
+            yield from _leaves(aggregates, inner, f"{within}{field}.")
+        else:
+            yield f"{within}{field}"
+
+
+@lru_cache(maxsize=256)
+def _shown_paths(policy: str, texts: tuple[str, ...]) -> frozenset[str]:
+    found = (_PATH.fullmatch(text) for text in texts)
+    within = f"{policy}." if policy else ""
+    return frozenset(f"{within}{match[1]}" for match in found if match)
+
+
+def _shown(site: Site) -> frozenset[str]:
+    """The paths that the site's values show."""
+    return _shown_paths(site.policy, (*site.values.values(), *(site.delay or ())))
