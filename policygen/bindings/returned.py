@@ -1,6 +1,6 @@
 """How parameters become the values of a guarded return, and what it calls them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from policygen.bindings.expected import value_name
 from policygen.bindings.load import Bound
@@ -27,7 +27,18 @@ def rules_of(
             )
         rules[value] = rule if scaled else rule.model_copy(update={"unit": None})
         fields[value] = name
+    for value, rule in newest_family(algorithm, site).optional.items():
+        if name := _field(site, entry, value, value):
+            rules[value], fields[value] = rule, name
     return rules, fields
+
+
+def optional_rules(
+    algorithm: Bound, site: Site, rules: Mapping[str, MemberRule]
+) -> dict[str, MemberRule]:
+    """How parameters become values that the policy has, and that a return does not say."""
+    known = newest_family(algorithm, site).optional
+    return {n: rule for n, rule in known.items() if n in site.values and n not in rules}
 
 
 def newest_family(algorithm: Bound, site: Site) -> FamilyBinding:

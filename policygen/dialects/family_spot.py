@@ -64,8 +64,10 @@ class FamilySpot(Spot, ABC):
 
     def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
         """The values of an entry for a variant of the benchmark as it was measured."""
+        rules = {**self.unsaid_members, **self.binding.members}.values()
+        said = {name for rule in rules for name in rule.parameters}
         for name, value in measured.fixed.items():
-            if variant.get(name, value) != value:
+            if name not in said and variant.get(name, value) != value:
                 raise InputError(
                     f"{self.header} has no place for {name}, and stands for {name}_{value}"
                 )

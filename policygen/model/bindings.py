@@ -198,6 +198,8 @@ class FamilyBinding(Versioned):
     """The key: one C++ expression per template parameter, in terms of the workload's roles."""
     members: dict[str, MemberRule]
     """In the order in which the header's entries have them."""
+    optional: dict[str, MemberRule] = Field(default_factory=dict)
+    """Values that only some returns say, and others leave to the policy."""
     layout: Literal["block", "line"] = "block"
     base: ValuesBase | None = None
     """What its entries inherit their values from."""

@@ -8,10 +8,10 @@ struct sm100_tuning_values
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from policygen.dialects.selectors.functions import Struct
+from policygen.dialects.selectors.functions import Struct, find_structs
 from policygen.dialects.selectors.nearest import Bodies
 from policygen.errors import InputError
 from policygen.model.base import Span
@@ -47,10 +47,8 @@ class AddedFields:
         """Reads the fields where a policy is made of the others of the struct."""
         changes: list[Change] = []
         for name, member in self.members.items():
-            if re.compile(rb"\b%b->%b\b" % (variable.encode(), name.encode())).search(
-                text.code, *scope
-            ):
-                continue
+            if name in self.struct.fields:
+                continue  # what is made of it has it already
             uses = re.compile(rb"\b%b->" % variable.encode()).finditer(text.code, *scope)
             lists = {_around(text.code, scope, match.start()) for match in uses}
             found = {
@@ -69,27 +67,43 @@ class AddedFields:
         return changes
 
 
-def returned_struct(text: Text, structs: Mapping[str, Struct], entry: Entry) -> Struct:
+def returned_struct(
+    text: Text, structs: Mapping[str, Struct], entry: Entry, names: Collection[str]
+) -> Struct:
     """Finds the struct that a return makes; refused where it is none of the header's."""
     assert entry.body_span is not None, "it has values"
     named = _NAMED.match(text.code, *entry.body_span)
     struct = structs.get(named[1].decode()) if named else None
     if struct is None or struct.unread is not None:
-        raise InputError(f"{text.path}:{entry.line} returns nothing that can say more")
+        what = text.data[slice(*entry.body_span)].partition(b"(")[0].decode(errors="replace")
+        raise InputError(
+            f"{text.path}:{entry.line}: {what.strip()} has no place for {', '.join(names)}"
+        )
     return struct
+
+
+def qualified(text: Text, name: str, value: str) -> str:
+    """A value as the header has others of its type: `LoadPrefetch::l1`, `LOAD_DEFAULT`."""
+    types = _types(find_structs(text.code), name)
+    for kind in sorted(types):
+        scope = kind.rpartition("::")[2]
+        used = re.search(rb"((?:\w+::)*%b::)\w+" % scope.encode(), text.code)
+        if used:
+            return f"{used[1].decode()}{value}"
+    return value
 
 
 def _type(text: Text, structs: Mapping[str, Struct], name: str) -> str:
     """The type of the field that takes the value: that of a policy has the same name."""
-    types = {
-        kind
-        for struct in structs.values()
-        for field, kind in zip(struct.fields, struct.types, strict=True)
-        if field == name
-    }
+    types = _types(structs, name)
     if len(types) != 1:
         raise InputError(f"{text.path}: no policy tells the type of {name}")
     return types.pop()
+
+
+def _types(structs: Mapping[str, Struct], name: str) -> set[str]:
+    pairs = (p for s in structs.values() for p in zip(s.fields, s.types, strict=True))
+    return {kind for field, kind in pairs if field == name}
 
 
 def _around(code: bytes, scope: Span, at: int) -> Span | None:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from policygen.bindings.returned import rules_of
+from policygen.bindings.returned import optional_rules, rules_of
 from policygen.bindings.words import words
 from policygen.dialects.family_spot import FamilySpot
 from policygen.dialects.protocol import Spot, TuningTree, TypeName
@@ -223,7 +223,8 @@ class Returns:
             )
         rules, fields = rules_of(algorithm, site, family, entry)
         binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
-        return GuardedReturn(told, site, binding, family, family.name, fields)
+        more = optional_rules(algorithm, site, rules)
+        return GuardedReturn(told, site, binding, family, family.name, fields, unsaid_members=more)
 
     def beside(self, benchmark: BenchmarkBinding, told: Selected) -> GuardedReturn:
         """Among the returns of the architecture, or in a block of its own in front."""
@@ -316,6 +317,7 @@ class Returns:
             new,
             truth=new.truth,
             enumerations=self._read(site.header).enumerations,
+            unsaid_members=optional_rules(algorithm, site, rules),
         )
 
     def _known_types(self, spot: GuardedReturn) -> GuardedReturn:

@@ -6,7 +6,12 @@ from dataclasses import replace
 from policygen.dialects.insertions import Insertion, with_insertions
 from policygen.dialects.protocol import EntryWrite, HeaderEdits
 from policygen.dialects.provenance import Provenance
-from policygen.dialects.selectors.added_fields import AddedFields, calls_of, returned_struct
+from policygen.dialects.selectors.added_fields import (
+    AddedFields,
+    calls_of,
+    qualified,
+    returned_struct,
+)
 from policygen.dialects.selectors.additions import (
     Addition,
     Returned,
@@ -19,7 +24,7 @@ from policygen.dialects.selectors.additions import (
 )
 from policygen.dialects.selectors.arch_blocks import ArchBlock, add_in_front
 from policygen.dialects.selectors.arch_functions import ArchFunction, add_function
-from policygen.dialects.selectors.functions import find_structs
+from policygen.dialects.selectors.functions import Struct, find_structs
 from policygen.dialects.selectors.nearest import BeforeReturn, EmptyCase, read_bodies
 from policygen.dialects.selectors.place import GuardedReturn
 from policygen.model.arch import arch_number
@@ -43,7 +48,7 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
         if (entry := _spot(write).entry) is None:
             added.append(write)
         else:
-            content = replace(write.content, values=_values(write))
+            content = replace(write.content, values=_values(text, write))
             edits += update_return(text, provenance, entry, content, write.reason)
     fields = dict(_fields(text, writes))
     edits += _declared(text, fields)
@@ -70,10 +75,13 @@ def _spot(write: EntryWrite) -> GuardedReturn:
     return spot
 
 
-def _values(write: EntryWrite) -> dict[str, str]:
-    """The values by what the return calls them."""
+def _values(text: Text, write: EntryWrite) -> dict[str, str]:
+    """The values by what the return calls them; those that it has not, as the header has them."""
     names = _spot(write).fields
-    return {names[name]: value for name, value in write.content.values.items()}
+    found = {names[name]: value for name, value in write.content.values.items()}
+    for name in write.content.added:
+        found[name] = qualified(text, name, found[name])
+    return found
 
 
 def _entry(write: EntryWrite) -> Entry:
@@ -84,13 +92,17 @@ def _entry(write: EntryWrite) -> Entry:
     return found
 
 
+def _struct(text: Text, structs: Mapping[str, Struct], write: EntryWrite) -> str:
+    return returned_struct(text, structs, _entry(write), write.content.added).name
+
+
 def _fields(text: Text, writes: Sequence[EntryWrite]) -> Iterator[tuple[str, AddedFields]]:
     """What structs have to tell besides, by their names."""
     structs = find_structs(text.code)
     found: dict[str, dict[str, AddedMember]] = {}
     for write in writes:
         if write.content.added:
-            name = returned_struct(text, structs, _entry(write)).name
+            name = _struct(text, structs, write)
             found.setdefault(name, {}).update(write.content.added)
     for name, members in found.items():
         yield name, AddedFields(structs[name], members)
@@ -114,7 +126,7 @@ def _read(
     for write in writes:
         spot = _spot(write)
         if write.content.added and not (spot.new and isinstance(spot.new.at, ArchFunction)):
-            struct = returned_struct(text, find_structs(text.code), _entry(write)).name
+            struct = _struct(text, find_structs(text.code), write)
             for scope, variable in calls_of(text, spot.family.name, bodies):
                 changes |= dict(fields[struct].read(text, scope, variable))
     for span, new in changes.items():
@@ -140,22 +152,22 @@ def _added(
         elif isinstance(at, ArchBlock):
             blocks.setdefault((at.block.start, at.below), []).append((at, write))
         elif isinstance(at, BeforeReturn):
-            yield add_inside(text, at, _returned(write)), write.reason
+            yield add_inside(text, at, _returned(text, write)), write.reason
         elif isinstance(at, EmptyCase):
-            yield take_over(text, at, _returned(write)), write.reason
+            yield take_over(text, at, _returned(text, write)), write.reason
         else:
-            yield add_beside(text, at, _returned(write)), write.reason
+            yield add_beside(text, at, _returned(text, write)), write.reason
     for pairs in functions.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
-        made = [(at, _returned(write)) for at, write in pairs]
+        made = [(at, _returned(text, write)) for at, write in pairs]
         more = [write for _, write in pairs if write.content.added]
         structs = find_structs(text.code)
-        told = fields[returned_struct(text, structs, _entry(more[0])).name] if more else None
+        told = fields[_struct(text, structs, more[0])] if more else None
         for addition in add_function(text, made, told):
             yield addition, reasons
     for group in blocks.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in group))
-        yield add_in_front(text, [(at, _returned(write)) for at, write in group]), reasons
+        yield add_in_front(text, [(at, _returned(text, write)) for at, write in group]), reasons
 
 
 def _order(write: EntryWrite) -> tuple[object, ...]:
@@ -169,5 +181,5 @@ def _order(write: EntryWrite) -> tuple[object, ...]:
     return newest, sizes_of(facts), -len(facts), facts
 
 
-def _returned(write: EntryWrite) -> Returned:
-    return Returned(_values(write), write.content.label)
+def _returned(text: Text, write: EntryWrite) -> Returned:
+    return Returned(_values(text, write), write.content.label)
