@@ -230,7 +230,7 @@ class Pretend:
 
 SUM_DEFAULTS = {
     "threads": 256, "items": 16, "items_per_vec_load": 4,
-    "reduce_algorithm": "BLOCK_REDUCE_WARP_REDUCTIONS", "load_modifier": "LOAD_LDG",
+    "reduce_algorithm": "BLOCK_REDUCE_WARP_REDUCTIONS", "load_modifier": "LOAD_DEFAULT",
 }  # fmt: skip
 KEYED_DEFAULTS = {
     "threads": 128, "items": 6, "load_algorithm": "BLOCK_LOAD_DIRECT",
