@@ -18,16 +18,15 @@ from tempfile import TemporaryDirectory
 
 from fixtures.databases.every import GPUS, Workload, benchmark_database, benchmark_of, is_variant
 from policygen import Filter, Options, ResultFiles, open_session, plan_tunings, resolve_workloads
+from policygen.app.reading import read_tree
 from policygen.app.session import Session
 from policygen.errors import PolicygenError
+from policygen.model.base import Span
 from policygen.model.plan import Plan
 from policygen.model.resolve import ResolvedRow
 from policygen.model.tuning import Entry, TuningHeader
 from policygen.model.workload import Point
-from policygen.source.splice import splice
-from policygen.source.splice import edit_at
-from policygen.model.base import Span
-from policygen.app.reading import read_tree
+from policygen.source.splice import edit_at, splice
 
 TUNINGS = "cub/device/dispatch/tuning"
 NOTES = re.compile(r"\s+")

@@ -49,6 +49,11 @@ class PolicyFields:
         return tuple(name for name, pair in differ.items() if (_last(name), pair) not in known)
 
 
+def is_named(field: str) -> bool:
+    """Whether it is known what a field is called."""
+    return field != WHOLE and "[" not in field
+
+
 def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
@@ -66,7 +71,7 @@ class Selected:
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Role → bytes, of the roles whose sizes scale a count."""
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """In the specialization dialect: value → the type that a member with it has."""
+    """Value → the type that a member with it has, where entries declare members."""
     traits: Values = field(default_factory=dict)
     """In the selector dialect: what the policy selector knows of the workload's types."""
     number: int | None = None
@@ -93,7 +98,7 @@ def with_unnamed(
     """The same of values and fields that are kept apart."""
     if before is None or after is None:
         return old, new
-    names = [name for name in before.unlike(after) if name != WHOLE or old == new]
+    names = [name for name in before.unlike(after) if is_named(name) or old == new]
     first = {**old, **{name: before.values[name] for name in names}}
     return first, {**new, **{name: after.values[name] for name in names}}
 

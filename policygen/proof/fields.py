@@ -16,6 +16,8 @@ _PATH = re.compile(r"(?:policy|selected)\.([\w.]+)")
 
 def policy_fields(asked: Asked, answer: str) -> PolicyFields | None:
     """Reads what the compiler tells of a whole policy; none where it cannot be taken apart."""
+    if not answer:
+        return None
     if not asked.site.is_selector:
         return PolicyFields({WHOLE: answers.value(answer)}, frozenset())
     name, numbers = answers.fields(answer)

@@ -1,7 +1,7 @@
 """Has the compiler print what CUB selects, as many workloads as fit into a unit."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 
@@ -135,10 +135,18 @@ def probe(
                 rows.update(_read(batch, result))
             elif isinstance(result, RefusedError) and len(batch.sections) > 1:
                 again += [Batch(batch.arch, (section,)) for section in batch.sections]
+            elif isinstance(result, RefusedError) and _is_whole(batch):
+                less = (replace(section, whole=False) for section in batch.sections)
+                again.append(Batch(batch.arch, tuple(less)))
             else:
                 errors.append(result)
         lots = again
     return Answered(rows, tuple(errors))
+
+
+def _is_whole(batch: Batch) -> bool:
+    """Whether a compile takes policies apart, which it may be refused for."""
+    return any(s.whole and s.site.is_selector and s.families is None for s in batch.sections)
 
 
 def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
@@ -212,5 +220,7 @@ def _read(
     rows = [row for section in batch.sections for row in section.rows]
     if lost := len(rows) - len(found.keys() & range(len(rows))):
         raise InputError(f"the probe's PTX lacks {lost} of {len(rows)} answers", NOTHING)
+    whole = [s.whole or s.families is not None for s in batch.sections for _ in s.rows]
+    nothing = [() if told else ("",) for told in whole]
     for index, (workload, arch) in enumerate(rows):
-        yield (workload, arch, batch.marked), found[index]
+        yield (workload, arch, batch.marked), (*nothing[index], *found[index])

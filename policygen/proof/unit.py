@@ -61,6 +61,8 @@ class Section:
     """Of a marked policy selector: its members, which are told, too."""
     since: bool = False
     """Of values of returns: whether it is told since which architecture they are the same."""
+    whole: bool = True
+    """Whether all fields of a policy are asked for: not all structs can be taken apart."""
 
     @property
     def rows(self) -> tuple[tuple[Workload, str], ...]:
@@ -127,6 +129,7 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "marked": section.families is not None,
             "traits": bool(section.traits),
             "since": section.since,
+            "whole": section.families is None and section.whole,
             "untuned": site.untuned,
             "support": site.support,
             "setup": site.setup,
@@ -157,14 +160,15 @@ def axis_headers(point: Workload, version: str) -> Iterator[str]:
 
 def _facts(section: Section) -> list[str]:
     if section.families is None:
-        return _values(section.site)
+        return _values(section.site, whole=section.whole)
     traits = (f"value<traits.{name}>" for name in section.traits)
     return [*_marks(section.site, section.families), *traits]
 
 
-def _values(site: Site) -> list[str]:
+def _values(site: Site, *, whole: bool) -> list[str]:
+    everything = _WHOLE if site.is_selector else "type<policy>"
     return [
-        _WHOLE if site.is_selector else "type<policy>",
+        *([everything] if whole else []),
         *(f"value<{text}>" for text in site.values.values()),
         *(f"type<{text}>" for text in site.types.values()),
         *(f"value<{text}>" for text in site.delay or ()),

@@ -55,7 +55,8 @@ PAIRS = [(k, v) for k in ("I8", "I32", "I64") for v in ("I8", "I32", "F32", "F64
 
 def completed(name, namespace, text):
     """CUB's own header with other specializations."""
-    data = header(VERSION, name)
+    # What is pretended has what the benchmarks fix.
+    data = header(VERSION, name).replace(b"LOAD_LDG", b"LOAD_DEFAULT")
     families = [f for f in read_header(name, data).families if f.namespace == namespace]
     entries = [entry for family in families for entry in family.entries]
     end = max(entry.span.end for entry in entries if entry.kind == "primary")

@@ -138,6 +138,7 @@ NEW = {name: name for name in OLD} | {
     "items": "items_per_thread",
     "items_per_vec_load": "vec_size",
     "work_stealing": "use_work_stealing",
+    "load_prefetch": "_load_prefetch",
 }
 HEADERS = {
     "3.0.1": "histogram radix_sort reduce reduce_by_key run_length_encode scan scan_by_key"
@@ -203,7 +204,11 @@ def one(rows, name, workload, arch):
 def spelled(name, value):
     if isinstance(value, bool):
         return str(value).lower()
-    return {"algorithm": f"decltype(selected.algorithm)::{value}"}.get(name, str(value))
+    scoped = {
+        "algorithm": f"decltype(selected.algorithm)::{value}",
+        "load_prefetch": f"decltype(policy._load_prefetch)::{value}",
+    }
+    return scoped.get(name, str(value))
 
 
 def delay(value):

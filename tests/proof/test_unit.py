@@ -19,7 +19,7 @@ from policygen.model.bindings import (
     Site,
     Unit,
 )
-from policygen.proof.answers import Key, key, read_answers, value
+from policygen.proof.answers import Key, key, read_answers, types, value
 from policygen.proof.sites import bound_families
 from policygen.proof.unit import Section, Workload, context, identity, render, sized_roles
 from tests.toolchain import compile_to_ptx
@@ -100,7 +100,8 @@ def test_a_row_declares_axes_roles_and_constants_and_asks_for_the_values() -> No
         "struct on_90",
         "{",
         "using policy = typename policies<newest>::on<90>::ZoomPolicy;",
-        "using answers = row<value<0>, value<+policy::THREADS>, value<+policy::ITEMS>, type<policy::delay_t>>;",
+        "using answers = row<value<0>, type<policy>, value<+policy::THREADS>, value<+policy::ITEMS>,"
+        " type<policy::delay_t>>;",
         "};",
     ]
     assert "__device__ const char* answer_0 = workload_0::on_90::answers::text();" in text
@@ -131,6 +132,15 @@ def test_a_workload_has_a_row_for_each_architecture(site: Site) -> None:
     assert two.rows == tuple((p, arch) for p in two.points for arch in two.archs)
 
 
+KINDS = (
+    "family<type<::cuda::std::decay_t<decltype(+policy::THREADS)>>,"
+    " type<::cuda::std::decay_t<decltype(+policy::ITEMS)>>>"
+)
+WHOLE_POLICY = (
+    "fields_of<::cuda::std::remove_cv_t<decltype(selected)>, counted.readable, taken_apart>"
+)
+
+
 def test_a_marked_unit_asks_for_the_mark_and_for_the_entry_of_each_family() -> None:
     families = (
         (FAMILY, ("type", "value", "value")),
@@ -138,7 +148,7 @@ def test_a_marked_unit_asks_for_the_mark_and_for_the_entry_of_each_family() -> N
     )
     text = rendered(section(point(T="I8"), families=families))
     assert asked(text) == [
-        "row<value<0>, value<+policy::ITEMS>,"
+        f"row<value<0>, value<+policy::ITEMS>, {KINDS},"
         " family<value<entry_of<sm90_tuning<T, sizeof(T), op::plus>>::id>, type<T>, value<(sizeof(T))>, value<(op::plus)>>,"
         " family<value<entry_of<sm80_tuning<>>::id>>>"
     ]
@@ -175,13 +185,13 @@ def test_a_marked_unit_asks_for_the_sizes_of_roles_that_units_name(
 
 def test_a_marked_unit_without_families_asks_for_the_mark_alone() -> None:
     text = rendered(section(point(T="I8"), families=()))
-    assert asked(text) == ["row<value<0>, value<+policy::ITEMS>>"]
+    assert asked(text) == [f"row<value<0>, value<+policy::ITEMS>, {KINDS}>"]
 
 
 def test_a_marked_unit_shows_the_member_that_the_site_marks() -> None:
     site = SITE.model_copy(update={"marked": "threads"})
     text = rendered(section(point(T="I8"), site=site, families=()))
-    assert "row<value<0>, value<+policy::THREADS>>" in text
+    assert f"row<value<0>, value<+policy::THREADS>, {KINDS}>" in text
 
 
 @pytest.mark.parametrize(
@@ -213,7 +223,7 @@ def test_a_selector_is_asked_for_an_architecture(
     assert f"static constexpr auto policy = {selected};" in row
     assert "(103);" in row
     assert (
-        "row<value<0>, value<policy.items>, value<policy.kind>, value<policy.delay>, value<policy.latency>,"
+        f"row<value<0>, {WHOLE_POLICY}, value<policy.items>, value<policy.kind>, value<policy.delay>, value<policy.latency>,"
         f" value<unchanged_since<selector>(103)>, value<is_default<selector, {untuned or 'void'}>(103)>>;"
     ) in row
     assert f"constexpr int ladder[] = {{{', '.join(arch[2:] for arch in ladder())}}};" in text
@@ -419,12 +429,14 @@ def test_the_compiler_answers_what_is_asked(tmp_path: Path) -> None:
     answers = read_answers((tmp_path / "unit.ptx").read_text())
     told = (24, "LOAD_CA", False, "integral_constant<unsigned int, 688>")
     for row in (0, 1):
-        assert tuple(map(value, answers[row])) == told
-    assert [key(answers[row][1]) for row in (2, 3)] == [
+        assert tuple(map(value, answers[row][1:])) == told
+        assert value(answers[row][0]) == "zoom<24>"
+    assert types(answers[2][1]) == ("int", "CacheLoadModifier", "bool")
+    assert [key(answers[row][2]) for row in (2, 3)] == [
         Key(7, ("signed char", "_1")),
         Key(-1, ("__int128", "other")),
     ]
-    assert [value(answers[row][2]) for row in (2, 3)] == [1, 16]
+    assert [value(answers[row][3]) for row in (2, 3)] == [1, 16]
     assert axis_type("I128", "3.0.1").cpp == "__int128_t"
 
 
@@ -438,7 +450,7 @@ def test_one_compile_answers_for_all_architectures(tmp_path: Path, chain: str) -
     done = compiled(tmp_path, rendered(section(WHOLE, site=site, archs=archs)), chain)
     assert done.returncode == 0, done.stderr
     answers = read_answers((tmp_path / "unit.ptx").read_text())
-    told = {arch: value(answers[row][0]) for row, arch in enumerate(archs)}
+    told = {arch: value(answers[row][1]) for row, arch in enumerate(archs)}
     assert told == {
         "sm35": 6, "sm60": 6, "sm80": 6, "sm86": 8, "sm89": 8, "sm90": 24, "sm103": 24, "sm120": 24,
     }  # fmt: skip
