@@ -7,7 +7,6 @@ winners of the workloads that select them, and tells which of those have their v
 """
 
 import argparse
-import re
 import shutil
 import sys
 from collections import Counter
@@ -29,7 +28,7 @@ from policygen.model.workload import Point
 from policygen.source.splice import edit_at, splice
 
 TUNINGS = "cub/device/dispatch/tuning"
-NOTES = re.compile(r"\s+")
+SAME, SAID_OTHERWISE, REJECTED = "same", "label says otherwise", "rejected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Replayed:
     point: Point
     label: str
     ending: str
-    """`same`, `different` or `rejected`."""
+    """As upstream had it, as its label says in place of that, or not written."""
     reason: str = ""
 
 
@@ -141,15 +140,16 @@ def _compared(
         other = [f"{n} {now.get(n)} and not {v}" for n, v in was.items() if now.get(n) != v]
         action = actions[point]
         if not other:
-            yield Replayed(point, label, "same")
+            yield Replayed(point, label, SAME)
         elif action.written:
             # The proof has shown that it gets what its label means.
-            yield Replayed(point, label, "label says otherwise", ", ".join(other))
+            yield Replayed(point, label, SAID_OTHERWISE, ", ".join(other))
         else:
-            yield Replayed(point, label, "rejected", action.reason)
+            yield Replayed(point, label, REJECTED, action.reason)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints what became of each benchmark's workloads."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

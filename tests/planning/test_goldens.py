@@ -41,6 +41,15 @@ CASES = {
     "line": ("sm90", {}, {"radix_sort.keys I8 I32": "ipt_18.tpb_384"}),
     "base": ("sm90", {}, {"scan.exclusive.sum F64 I32": f"ipt_20.tpb_256.{DELAY}.trp_1.ld_0"}),
     "rewrite": ("sm100", {}, {"radix_sort.keys I8 I32": "ipt_18.tpb_384"}),
+    "fixed": (
+        "sm100",
+        {},
+        {
+            # The benchmark loads by LOAD_DEFAULT, and the policy by LOAD_LDG.
+            "reduce.sum I32 I32": "ipt_20.tpb_256.ipv_2",
+            "reduce.sum F32 I32": "ipt_18.tpb_256.ipv_1",
+        },
+    ),
     "new family": ("sm120", {}, {"radix_sort.keys I8 I32": "ipt_18.tpb_384"}),
 }
 

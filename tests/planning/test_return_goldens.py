@@ -44,6 +44,11 @@ BY_TYPE = {
             "select.if F64 false": None,
         },
     ),
+    "prefetch": (
+        "sm107",
+        {"reach": "later"},
+        {"select.flagged I32 false": f"trp_1.ld_0.ipt_18.tpb_256.{DELAY}.pf_3"},
+    ),
     "bounded": (
         "sm90",
         {"collisions": "split"},
