@@ -102,7 +102,8 @@ def _gate(family: Family, entry: Entry, seen: KeysSeen) -> str:
         refused = [a for n, a in keys if a not in shown and seen.lines.get(n) in own]
         alone = [place for place in lacking if _decides(place, wanted, shown)]
         # What is taken with a value is not refused for it.
-        alone += [p for p in lacking if not {*_values(p, refused)} & {*_values(p, shown)}]
+        told_apart = [p for p in lacking if not {*_values(p, refused)} & {*_values(p, shown)}]
+        alone += told_apart if len(told_apart) == 1 else []
         told = [
             f"{family.parameters[place].label} is {_either(_values(place, shown))}"
             for place in alone[:1] or lacking
