@@ -228,7 +228,7 @@ def _evidence(
     named = list(files) or sorted(used)
     paths = list(files) or [name for name in named if is_results(Path(name))]
     if lost := [name for name in named if name not in paths]:
-        remarks.append(f"the database is not here: {', '.join(lost)}")
+        remarks.append(f"the database is not here: {', '.join(lost)}; name it with --db")
     if not paths or not labels:
         return ()
     rules = plan.options.rules if plan else Rules()
