@@ -17,7 +17,8 @@ from policygen.dialects.selectors.additions import (
 )
 from policygen.dialects.selectors.arch_blocks import ArchBlock, add_in_front
 from policygen.dialects.selectors.arch_functions import ArchFunction, add_function
-from policygen.dialects.selectors.nearest import BeforeReturn, EmptyCase
+from policygen.dialects.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase
+from policygen.dialects.selectors.nested import NestedCase, add_nested, nested_case
 from policygen.dialects.selectors.place import GuardedReturn
 from policygen.model.arch import arch_number
 from policygen.model.edit import Edit
@@ -71,6 +72,7 @@ def _values(write: EntryWrite) -> dict[str, str]:
 def _added(text: Text, writes: Sequence[EntryWrite]) -> Iterator[tuple[Addition, str]]:
     """What is added, and for which variants; at one place what asks for more comes first."""
     blocks: dict[tuple[int, str | None], list[tuple[ArchBlock, EntryWrite]]] = {}
+    nested: dict[NestedCase, list[tuple[BesideReturn, EntryWrite]]] = {}
     functions: dict[tuple[str, str | None], list[tuple[ArchFunction, EntryWrite]]] = {}
     for write in sorted(writes, key=_order):
         new = _spot(write).new
@@ -84,8 +86,13 @@ def _added(text: Text, writes: Sequence[EntryWrite]) -> Iterator[tuple[Addition,
             yield add_inside(text, at, _returned(write)), write.reason
         elif isinstance(at, EmptyCase):
             yield take_over(text, at, _returned(write)), write.reason
+        elif case := nested_case(text, at):
+            nested.setdefault(case, []).append((at, write))
         else:
             yield add_beside(text, at, _returned(write)), write.reason
+    for beside in nested.values():
+        reasons = "; ".join(dict.fromkeys(write.reason for _, write in beside))
+        yield add_nested(text, [(at, _returned(write)) for at, write in beside]), reasons
     for pairs in functions.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
         for addition in add_function(text, [(at, _returned(write)) for at, write in pairs]):
