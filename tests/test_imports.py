@@ -49,6 +49,7 @@ COMMON = {
     "environment",
     "git",
     "git_objects",
+    "portable",
     "resources",
     "config",
     "settings_file",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from policygen.app.filters import Filter
+from policygen.app.inputs import ResultFiles, parse_gpus
 from policygen.app.reading import read_tree
 from policygen.app.resolve import Errors, ask_values, resolve_workloads
 from policygen.app.session import Session
@@ -13,9 +14,17 @@ from policygen.proof.coverage import cells, shares, turned
 
 
 def audit_coverage(
-    session: Session, asked: Filter, *, compare: str | None = None, files: Sequence[str] = ()
+    session: Session,
+    asked: Filter,
+    *,
+    compare: str | None = None,
+    files: Sequence[str] = (),
+    gpus: Sequence[str] = (),
 ) -> tuple[Coverage, Errors]:
-    """Asks which workloads are tuned; since another tree, and what databases could fill."""
+    """Asks which workloads are tuned; since another tree, and what databases could fill.
+
+    `gpus` says of which architecture a GPU is that nobody knows: `B400=sm110`.
+    """
     now, errors = resolve_workloads(session, asked)
     found = cells(now)
     document = Coverage(
@@ -37,7 +46,9 @@ def audit_coverage(
     if files:
         from policygen.app.filling import fillable_by  # the planner, which most do not need
 
-        could = fillable_by(session, document, files, replace(asked, headers=(), archs=()))
+        where = replace(asked, headers=(), archs=())
+        results = ResultFiles(files, where=where, gpus=parse_gpus(gpus))
+        could = fillable_by(session, document, results)
         document = document.model_copy(update={"fillable": could})
     return document, errors
 

@@ -1,33 +1,30 @@
 """What results could fill where nothing is tuned."""
 
-from collections.abc import Sequence
-
-from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.app.plan import Options, plan_ranked
 from policygen.app.ranking import ranked
 from policygen.app.rules import choose_rules
 from policygen.app.session import Session
-from policygen.bindings.archs import gpu_arch
 from policygen.errors import InputError
 from policygen.model.coverage import Coverage, Fillable
+from policygen.planning.measured import arch_of, gpu_name, say_arch, told_gpus
 from policygen.proof.coverage import fillable
 
 
-def fillable_by(
-    session: Session, document: Coverage, files: Sequence[str], where: Filter
-) -> tuple[Fillable, ...]:
+def fillable_by(session: Session, document: Coverage, results: ResultFiles) -> tuple[Fillable, ...]:
     """What plans for the GPUs of databases would write where nothing is tuned."""
     rules = choose_rules(prefer_simple=False)
-    with ranked(ResultFiles(files, where=where), rules, session.note) as results:
-        gpus = {one.gpu: gpu_arch(one.gpu) for one in results.top.workloads}
+    with ranked(results, rules, session.note) as found:
+        gpus = {one.gpu: arch_of(one) for one in found.top.workloads}
         archs = [arch for arch in document.archs if arch in gpus.values()]
         if not archs:
-            told = ", ".join(f"{gpu} ({of or 'not known'})" for gpu, of in sorted(gpus.items()))
+            unknown = [gpu_name(gpu) for gpu, of in sorted(gpus.items()) if of is None]
+            remedy = "Name the architecture that was measured: --arch sm90"
             raise InputError(
-                f"the results are from {told}, and asked is for {', '.join(document.archs)}",
-                "Name the architecture that was measured: --arch sm90",
+                f"the results are from {told_gpus(gpus)}, and asked is for"
+                f" {', '.join(document.archs)}",
+                say_arch(unknown[0], document.archs[0]) if unknown else remedy,
             )
         wanted = [Options(arch=arch, rules=rules) for arch in archs]
-        plans = [plan_ranked(session, results, one, prove=False).plan for one in wanted]
+        plans = [plan_ranked(session, found, one, prove=False).plan for one in wanted]
     return fillable(document.cells, plans)

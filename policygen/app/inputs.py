@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.errors import InputError, Problems
+from policygen.model.arch import parse_arch
 from policygen.model.bench import ParameterRange
 from policygen.model.results import ScoredWorkload
 from policygen.results.database import is_database
@@ -36,6 +37,28 @@ class ResultFiles:
     confirm: Sequence[str] = ()
     """Databases of later runs, which decide."""
     where: Filter = EVERYTHING
+    gpus: Mapping[str, str] = field(default_factory=dict)
+    """GPU → architecture, where neither databases nor policygen know it."""
+
+    def told(self, one: ScoredWorkload) -> ScoredWorkload:
+        """A workload with the architecture that the user says of its GPU."""
+        name = one.gpu.partition("(")[0].strip()
+        given = next((a for gpu, a in self.gpus.items() if gpu in {name, one.gpu}), None)
+        return one.model_copy(update={"arch": given}) if given else one
+
+
+def parse_gpus(given: Sequence[str]) -> dict[str, str]:
+    """`--gpu-arch 'NAME=sm103'`, as often as it is said."""
+    found = {}
+    for text in given:
+        name, _, arch = text.rpartition("=")
+        try:
+            found[name.strip()] = parse_arch(arch)
+        except ValueError as error:
+            raise InputError(f"--gpu-arch {text!r}: {error}") from error
+        if not name.strip():
+            raise InputError(f"--gpu-arch {text!r} names no GPU", "Such as: --gpu-arch B400=sm110")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,8 @@ def ranked(given: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
             confirm_with=files.confirm,
         )
         tell_warnings(top.warnings, note)
-        asked, left_out = split(top.workloads, given.where.pattern, given.where.values)
+        told = [given.told(one) for one in top.workloads]
+        asked, left_out = split(told, given.where.pattern, given.where.values)
         if not asked:
             raise nothing_matches()
         written = tuple(held_back(one, rules) for one in asked)

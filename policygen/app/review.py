@@ -12,7 +12,7 @@ from policygen.app.documents import Saved, read_document
 from policygen.app.effect import applied_effect
 from policygen.app.families import unlike
 from policygen.app.filters import Filter
-from policygen.app.inputs import ResultFiles, is_results, open_inputs
+from policygen.app.inputs import ResultFiles, is_results, open_inputs, parse_gpus
 from policygen.app.notes import Progress
 from policygen.app.reach import ask_reach
 from policygen.app.reading import ReadTree
@@ -20,7 +20,6 @@ from policygen.app.resolve import ask_values
 from policygen.app.sass import compare_earlier
 from policygen.app.session import Session
 from policygen.app.stores import STORE
-from policygen.bindings.archs import gpu_arch
 from policygen.errors import Problems
 from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
@@ -33,7 +32,7 @@ from policygen.model.review import Evidence, Review, Uncovered
 from policygen.model.sass import VerifySass
 from policygen.model.workload import Point, point_of
 from policygen.planning import legacy
-from policygen.planning.measured import measurements, others
+from policygen.planning.measured import arch_of, measurements, others
 from policygen.proof.difference import compare_resolutions
 from policygen.proof.intervals import without_repeats
 from policygen.proof.lint.outside import unprovable
@@ -48,7 +47,12 @@ from policygen.source.code_diff import first_difference
 
 
 def review_change(
-    session: Session, base: str | None = None, *, files: Sequence[str] = (), run_sass: bool = False
+    session: Session,
+    base: str | None = None,
+    *,
+    files: Sequence[str] = (),
+    gpus: Sequence[str] = (),
+    run_sass: bool = False,
 ) -> Review:
     """Asks the compiler, the databases and the audits about a change."""
     cub, progress = session.cub, session.progress
@@ -89,7 +93,7 @@ def review_change(
     shown = archs.known | {row.arch for row in different}
     labels = _labels(entries, different, plan)
     found = Known(
-        _evidence(plan, files, cub.version, labels, remarks),
+        _evidence(plan, files, cub.version, labels, remarks, parse_gpus(gpus)),
         change.findings(),
         _never(change.after, [one.place for one in entries if one.after], progress),
     )
@@ -214,23 +218,30 @@ def _evidence(
     version: str,
     labels: Mapping[Point, str],
     remarks: list[str],
+    gpus: Mapping[str, str],
 ) -> tuple[Evidence, ...]:
-    """What databases say of the variants that workloads got."""
+    """What databases say of the variants that workloads got.
+
+    A GPU that the plan took its results of is of the plan's architecture.
+    """
     used = {n for a in plan.actions if a.written for n in a.databases} if plan else set()
     named = list(files) or sorted(used)
     paths = list(files) or [name for name in named if is_results(Path(name))]
     if lost := [name for name in named if name not in paths]:
-        remarks.append(f"the database is not here: {', '.join(lost)}")
+        remarks.append(f"the database is not here: {', '.join(lost)}; name it with --db")
     if not paths or not labels:
         return ()
     rules = plan.options.rules if plan else Rules()
-    with open_inputs(ResultFiles(paths)) as given:
+    taken = {a.gpu: plan.options.arch for a in plan.actions if a.written} if plan else {}
+    results = ResultFiles(paths, gpus={**taken, **gpus})
+    with open_inputs(results) as given:
         top = rank(given.databases, rules=rules, declared=given.declared, top=1)
-        archs = {arch for one in top.workloads if (arch := gpu_arch(one.gpu))}
+        workloads = [results.told(one) for one in top.workloads]
+        archs = {arch for one in workloads if (arch := arch_of(one))}
         measured = [
             one
             for arch in sorted(archs)
-            for one in measurements(top.workloads, version, arch, force=False)[0]
+            for one in measurements(workloads, version, arch, force=False)[0]
             if one.point in labels
         ]
         wanted = [(one.scored, labels[one.point]) for one in measured]

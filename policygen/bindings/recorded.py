@@ -57,7 +57,7 @@ def today(measured: Recorded, version: str) -> dict[str, str]:
             if axis in measured.benchmark.ignored:
                 continue  # no key depended on it
             raise InputError(f"{benchmark.name} of CUB {version} has no axis {axis}")
-        found[axis] = _renamed(benchmark, axis, value, measured.version, version)
+        found[axis] = _renamed(benchmark, axis, value, measured, version)
     for axis in (axis for axis in benchmark.axes if axis not in found):
         values = axis_values(benchmark, axis, version)
         if len(values) > 1 and axis not in benchmark.ignored:
@@ -69,18 +69,22 @@ def today(measured: Recorded, version: str) -> dict[str, str]:
     return {axis: found[axis] for axis in benchmark.axes}
 
 
-def _renamed(benchmark: BenchmarkBinding, axis: str, value: str, before: str, after: str) -> str:
+def _renamed(
+    benchmark: BenchmarkBinding, axis: str, value: str, measured: Recorded, after: str
+) -> str:
     """complex<float> was `C64` once, and is `C32` now; names of the same type are one value."""
     known = axis_values(benchmark, axis, after)
     if is_constant(value):
         return value
-    then = axis_type(value, before)
+    then = axis_type(value, measured.version)
     for name in known:
         if not is_constant(name) and axis_type(name, after).cpp == then.cpp != "void":
             return name
-    older = benchmark.renamed
+    older, newer = benchmark.renamed, measured.benchmark.renamed
     for name in known:
-        if then.cpp == "void" and value in {name, older.get(name)}:
+        if value == older.get(name) or name == newer.get(value):
+            return name
+        if then.cpp == "void" and value == name:
             return name
     raise InputError(
         f"{axis} of {benchmark.name} has no value {value} in CUB {after}",

@@ -6,6 +6,7 @@ from policygen.app.coverage import audit_coverage, is_under
 from policygen.app.filters import Filter
 from policygen.cli.options import asked_options, output_options
 from policygen.cli.output import Output, end, write_out
+from policygen.cli.result_options import gpu_option
 from policygen.cli.start import start
 from policygen.report.views.coverage import print_coverage, render
 
@@ -22,6 +23,7 @@ from policygen.report.views.coverage import print_coverage, render
 @click.option(
     "--db", "files", multiple=True, metavar="DB", help="What could these results fill? Repeatable."
 )
+@gpu_option
 @click.option(
     "--compare",
     metavar="TREE",
@@ -43,6 +45,7 @@ def coverage(
     fail_under: float | None,
     inherited: bool,
     files: tuple[str, ...],
+    gpus: tuple[str, ...],
     compare: str | None,
     form: str,
     out: str | None,
@@ -57,7 +60,7 @@ def coverage(
     if out is not None and form == "table" and not output.as_json:
         raise click.UsageError("-o is for --json and --format csv, md and html.")
     session = start(cub, quiet=output.quiet)
-    document, errors = audit_coverage(session, asked, compare=compare, files=files)
+    document, errors = audit_coverage(session, asked, compare=compare, files=files, gpus=gpus)
     if output.as_json:
         write_out(document.to_json() + "\n", out)
     elif form != "table":

@@ -15,6 +15,7 @@ from policygen.cli.options import Command, cub_option, decorated, filter_options
 from policygen.cli.result_options import (
     confirm_option,
     given_results,
+    gpu_option,
     result_options,
     rule_options,
 )
@@ -22,7 +23,7 @@ from policygen.cli.result_options import (
 GIVEN = (
     "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
     "force", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
-    "without_samples", "confirm", "accept_unconfirmed",
+    "without_samples", "confirm", "accept_unconfirmed", "gpus",
 )  # fmt: skip
 
 _MEASURED_ON: Callable[..., Any] = click.option(
@@ -80,6 +81,7 @@ _WRITING: tuple[Callable[..., Any], ...] = (
 _INPUTS: tuple[Callable[..., Any], ...] = (
     filter_options,
     cub_option,
+    gpu_option,
     result_options,
     click.option("--arch", metavar="ARCH", help="The architecture that is tuned: sm90."),
     click.option(
@@ -114,7 +116,7 @@ def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Pla
 
 def chosen_files(given: Mapping[str, Any]) -> ResultFiles:
     """The databases, and what of them is asked for."""
-    names = ("files", "benches", "base", "confirm", "regex", "axes")
+    names = ("files", "benches", "base", "confirm", "gpus", "regex", "axes")
     return given_results(**{name: given[name] for name in names})
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from policygen.app.filters import Filter
-from policygen.app.inputs import ResultFiles
+from policygen.app.inputs import ResultFiles, parse_gpus
 from policygen.cli.options import Command, as_one, decorated, filter_options
 
 
@@ -26,6 +26,13 @@ def result_options(command: Command) -> Command:
     )(command)
 
 
+gpu_option: Callable[[Command], Command] = click.option(
+    "--gpu-arch",
+    "gpus",
+    multiple=True,
+    metavar="NAME=ARCH",
+    help="The architecture of a GPU that policygen does not know: 'B400=sm110'. Repeatable.",
+)
 confirm_option: Callable[[Command], Command] = click.option(
     "--confirm",
     multiple=True,
@@ -51,12 +58,14 @@ def given_results(
     benches: Sequence[str] = (),
     base: str | None = None,
     confirm: Sequence[str] = (),
+    gpus: Sequence[str] = (),
     *,
     regex: str,
     axes: tuple[str, ...],
 ) -> ResultFiles:
     """Databases, and what of them is asked for."""
-    return ResultFiles(files, benches, base, confirm, Filter(regex=regex, axes=axes))
+    where = Filter(regex=regex, axes=axes)
+    return ResultFiles(files, benches, base, confirm, where, parse_gpus(gpus))
 
 
 def rule_options(command: Command) -> Command:

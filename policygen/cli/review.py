@@ -7,6 +7,7 @@ import click
 from policygen.app.review import read_review, review_change, with_proofs
 from policygen.cli.options import cub_option, store_option
 from policygen.cli.output import write_out
+from policygen.cli.result_options import gpu_option
 from policygen.cli.start import start
 from policygen.report.views.annotations import annotations
 from policygen.report.views.review import render
@@ -28,6 +29,7 @@ from policygen.report.views.review import render
     metavar="DB",
     help="Where to look for what was written.  [default: the databases of the apply]",
 )
+@gpu_option
 @click.option("--effect", metavar="FILE", help="What `verify-effect --json` printed.")
 @click.option("--sass", metavar="FILE", help="What `verify-sass --json` printed.")
 @click.option("--run-sass", is_flag=True, help="Compare the machine code of all earlier archs.")
@@ -54,6 +56,7 @@ def review(
     cub: str | None,
     store: Path,
     files: tuple[str, ...],
+    gpus: tuple[str, ...],
     effect: str | None,
     sass: str | None,
     run_sass: bool,
@@ -75,7 +78,7 @@ def review(
         document = read_review(Path(source))
     else:
         session = start(cub, store, whole=True, quiet=quiet)
-        document = review_change(session, base, files=files, run_sass=run_sass)
+        document = review_change(session, base, files=files, gpus=gpus, run_sass=run_sass)
     document = with_proofs(document, effect, sass)
     write_out(annotations(document) if annotate else render(document, form), out)
     return int(bool(document.failures))

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from policygen.errors import SourceError
+from policygen.portable import portable
 from policygen.untrusted import json_text
 
 
@@ -36,8 +37,8 @@ class Document(Record):
     """A record that is written to a file or to standard output; `format` names its version."""
 
     def to_json(self, **options: Any) -> str:
-        """The document as JSON text, in the order of its fields."""
-        return json_text(self.model_dump_json(indent=1, **options))
+        """The document as JSON text, in the order of its fields; it names no path of a machine."""
+        return json_text(portable(self).model_dump_json(indent=1, **options))
 
 
 class Problem(Record):

@@ -207,6 +207,22 @@ class FamilyBinding(Versioned):
     """A whole number that the policy scales by a power of two at most: it can carry a mark."""
 
 
+class Alias(Record):
+    """What a header calls a type that is no part of CUB's API."""
+
+    name: str
+    of: str
+    """The type, or the template, as the binding has it: `::cub::detail::arg_min`."""
+    parameters: tuple[str, ...] = ()
+    """Of a template: `typename T`."""
+
+    @property
+    def arguments(self) -> str:
+        """What the template is given: `<T, IndexT>`."""
+        names = ", ".join(one.split()[-1] for one in self.parameters)
+        return f"<{names}>" if names else ""
+
+
 class SelectorBinding(Versioned):
     """A policy selector of a user's own, as `policygen emit` writes it for a site."""
 
@@ -235,6 +251,9 @@ class SelectorBinding(Versioned):
     """The parameters of an example, in terms of roles: `const AccumT* in, AccumT* out, int n`."""
     call: str
     """The call of the algorithm in it, with the environment `env`."""
+    calls: dict[str, str] = Field(default_factory=dict)
+    """Value of an axis → the call in its place: maxima are found by another function."""
+    aliases: tuple[Alias, ...] = ()
 
 
 class Opening(Record):

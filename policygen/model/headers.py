@@ -1,9 +1,10 @@
 """The CUB trees that can be had and those that are here."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from policygen.model.base import Document, Record
 from policygen.model.cub import Cub, Dialect
+from policygen.untrusted import json_text
 
 State = Literal["fetched", "current", "absent"]
 
@@ -30,3 +31,7 @@ class Headers(Document):
     trees: tuple[HeadersEntry, ...]
     used: Cub | None
     """The tree that the command names; for `list`, the one that other commands would use here."""
+
+    def to_json(self, **options: Any) -> str:
+        """As JSON text, with the paths as they are: where trees are is what is asked."""
+        return json_text(self.model_dump_json(indent=1, **options))

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
+from policygen.model.arch import Arch
 from policygen.model.base import Derived, Document, Record
 
 Verdict = Literal["better", "worse", "too close to call", "mixed"]
@@ -94,6 +95,8 @@ class Measured(RunKey, Derived):
     workload: dict[str, str]
     databases: tuple[str, ...]
     """The files; several when they are pooled."""
+    arch: Arch | None = None
+    """The GPU's architecture, where a database or the user says it."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -28,7 +28,8 @@ def check_tree(plan: Plan, data: Mapping[str, bytes]) -> None:
             errors.append(InputError(words, "The plan was changed; make it again."))
         elif hashlib.sha256(before).hexdigest() != file.before:
             words = f"{file.path} is not what the plan was made for"
-            errors.append(InputError(words, "Make the plan again."))
+            remedy = "Make the plan again, or name its tree with --cub."
+            errors.append(InputError(words, remedy))
     if errors:
         raise together(errors)
 

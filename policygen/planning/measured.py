@@ -1,6 +1,7 @@
 """Results of databases as workloads of a tree: what was measured, in the tree's words."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Action, Target
-from policygen.model.results import Choice, RejectedVariant, ScoredVariant, ScoredWorkload
+from policygen.model.results import Choice, Measured, RejectedVariant, ScoredVariant, ScoredWorkload
 from policygen.model.tuning import Value
 from policygen.model.workload import Point, axis_name, in_words, point_of
 
@@ -204,6 +205,11 @@ def numbers(variant: ScoredVariant) -> tuple[float, ...]:
     return variant.score, variant.min, variant.mean, variant.max
 
 
+def arch_of(scored: Measured) -> str | None:
+    """The architecture that was measured: as the database or the user says, else as it is known."""
+    return scored.arch or gpu_arch(scored.gpu)
+
+
 def gpu_name(gpu: str) -> str:
     """`H200 (6144, 132, eccon)` without its numbers."""
     return gpu.partition("(")[0].strip()
@@ -218,28 +224,41 @@ def _measurement(
 
 
 def _check_gpus(scored: Sequence[ScoredWorkload], arch: str) -> None:
-    gpus = {one.gpu: gpu_arch(one.gpu) for one in scored}
+    gpus = {one.gpu: arch_of(one) for one in scored}
     if gpus and arch not in gpus.values():
-        told = ", ".join(f"{gpu_name(g)} ({of or 'not known'})" for g, of in sorted(gpus.items()))
+        unknown = [gpu_name(gpu) for gpu, of in sorted(gpus.items()) if of is None]
+        remedy = "Name the architecture that was measured, or say --force."
         raise InputError(
-            f"the results are from {told}, and --arch is {arch}",
-            "Name the architecture that was measured, or say --force.",
+            f"the results are from {told_gpus(gpus)}, and --arch is {arch}",
+            say_arch(unknown[0], arch) if unknown else remedy,
         )
+
+
+def told_gpus(gpus: Mapping[str, str | None]) -> str:
+    """`H200 (sm90), Pretend GPU 1 (not known)`."""
+    return ", ".join(f"{gpu_name(g)} ({of or 'not known'})" for g, of in sorted(gpus.items()))
+
+
+def say_arch(name: str, arch: str) -> str:
+    """How the user tells what neither a database nor the table of GPUs knows."""
+    return f"If {name} is {arch}, say so: --gpu-arch {shlex.quote(f'{name}={arch}')}"
 
 
 def _useless(scored: ScoredWorkload, arch: str, *, force: bool) -> str | None:
     """Why results say nothing, whatever they are."""
     if scored.choice is None:
         return "no variant was chosen: its samples were not looked at"
-    measured = gpu_arch(scored.gpu)
+    measured, name = arch_of(scored), gpu_name(scored.gpu)
+    if not force and measured is None:
+        return f"measured on {name}, which is not known. {say_arch(name, arch)}"
     if not force and measured != arch:
-        return f"measured on {gpu_name(scored.gpu)}, which is {measured or 'not known'}"
+        return f"measured on {name}, which is {measured}"
     return None
 
 
 def _worth(scored: ScoredWorkload, version: str, arch: str) -> tuple[object, ...]:
     """A GPU that fits counts more than one that is forced; then the same base; then the nearest."""
-    fits, near = gpu_arch(scored.gpu) == arch, -_apart(scored.cccl, version)
+    fits, near = arch_of(scored) == arch, -_apart(scored.cccl, version)
     ages = _age(scored.cccl), _age(scored.ctk)
     return fits, not scored.base_differs, near, *ages, scored.gpu
 

@@ -1,7 +1,8 @@
 """Explains why an entry is never selected."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from policygen.bindings.load import types
 from policygen.model.reach import Cause, Unreachable
@@ -15,6 +16,9 @@ OF_RETURNS = (
     "no policy shows its values: no workload has what it asks for, a return before it takes them,"
     " or what it returns is not used"
 )
+
+_TRUTH = {"0": "false", "1": "true"}
+"""How headers spell what the compiler prints as the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +93,22 @@ def _lacking(entry: Entry, missing: Sequence[str]) -> tuple[Cause, str]:
 
 def _gate(family: Family, entry: Entry, seen: KeysSeen) -> str:
     """What the keys whose entries are selected have in common, and this one lacks."""
-    shown = seen.shown.get(family.name, set())
-    for position, literal in _literals(entry):
-        values = sorted({args[position] for args in shown if position < len(args)})
-        if shown and literal not in values:
-            name = family.parameters[position].label
-            return f"the policy asks the family only where {name} is {_either(values)}"
+    shown = [*seen.shown.get(family.name, set())]
+    wanted = _literals(entry, shown)
+    lacking = _never(wanted, shown) if shown else []
+    if lacking:
+        own = {one.line for one in family.specializations}
+        keys = seen.keys.get(family.name, {})
+        refused = [a for n, a in keys if a not in shown and seen.lines.get(n) in own]
+        alone = [place for place in lacking if _decides(place, wanted, shown)]
+        # What is taken with a value is not refused for it.
+        told_apart = [p for p in lacking if not {*_values(p, refused)} & {*_values(p, shown)}]
+        alone += told_apart if len(told_apart) == 1 else []
+        told = [
+            f"{family.parameters[place].label} is {_either(_values(place, shown))}"
+            for place in alone[:1] or lacking
+        ]
+        return f"the policy asks the family only where {' and '.join(told)}"
     return "its key leads to it, and the policy does not take its values"
 
 
@@ -104,38 +118,74 @@ def _unmatched(
     keys: dict[tuple[int, tuple[str, ...]], str],
     lines: Mapping[int, int],
 ) -> tuple[Cause, str]:
-    literals = list(_literals(entry))
-    tried = {args: number for number, args in keys}
-    for position, literal in literals:
-        values = sorted({args[position] for args in tried})
-        if literal not in values:
-            name = family.parameters[position].label
-            return "argument", f"{name} is never {literal}; it is {_either(values)}"
-    for args, number in tried.items():
-        if all(args[position] == literal for position, literal in literals) and number >= 0:
-            where = f", that in line {lines[number]}," if number in lines else ""
+    """What keeps every key from the entry: one fact where that one alone does it, else several."""
+    numbers = {args: number for number, args in keys}
+    tried = [*numbers]
+    wanted = _literals(entry, tried)
+    for args in tried:
+        if not _differing(wanted, args) and numbers[args] >= 0:
+            line = lines.get(numbers[args])
+            where = "" if line is None else f", that in line {line},"
             return "shadowed", f"another entry of the family{where} is taken for each of its keys"
-    for index, (left, one) in enumerate(literals):
-        for right, other in literals[index + 1 :]:
-            if not any(args[left] == one and args[right] == other for args in tried):
-                name, with_name = (family.parameters[i].label for i in (left, right))
-                together = _either(sorted({args[right] for args in tried if args[left] == one}))
-                never = f"{name} {one} never comes with {with_name} {other}"
-                return "key", f"{never}; it comes with {together}"
-    return "key", "no workload gives its arguments together"
+    never = _never(wanted, tried)
+    if never and (not tried or (len(never) == 1 and _decides(never[0], wanted, tried))):
+        name, values = family.parameters[never[0]].label, _values(never[0], tried)
+        return "argument", f"{name} is never {wanted[never[0]]}; it is {_either(values)}"
+    nearest = min(tried, key=lambda args: len(_differing(wanted, args)), default=())
+    differing = _differing(wanted, nearest) if nearest else []
+    if len(differing) > 1:
+        told = [f"{family.parameters[p].label} {nearest[p]} for {wanted[p]}" for p in differing]
+        several = f"several facts exclude it: the nearest workload has {_either(told, 'and')}"
+        return "argument" if never else "key", several
+    return "key", _apart(family, wanted, tried)
 
 
-def _literals(entry: Entry) -> Iterator[tuple[int, str]]:
-    """The arguments that are fixed, as the compiler prints them."""
+def _apart(family: Family, wanted: Mapping[int, str], tried: Sequence[tuple[str, ...]]) -> str:
+    """Two arguments that never come together, where either decides."""
+    for left, right in combinations(wanted, 2):
+        beside = sorted({args[right] for args in tried if args[left] == wanted[left]})
+        decides = any(_decides(place, wanted, tried) for place in (left, right))
+        if decides and wanted[right] not in beside:
+            name, with_name = (family.parameters[i].label for i in (left, right))
+            never = f"{name} {wanted[left]} never comes with {with_name} {wanted[right]}"
+            return f"{never}; it comes with {_either(beside)}"
+    return "no workload gives its arguments together"
+
+
+def _literals(entry: Entry, tried: Sequence[tuple[str, ...]]) -> dict[int, str]:
+    """The arguments that are fixed, by position, as the compiler prints them."""
     own = parameter_names(entry)
-    spellings = types().spellings
+    found = {}
     for position, arg in enumerate(entry.args):
         if arg not in own:
             text = plain(arg)
-            yield position, spellings.get(text, text)
+            if text in _TRUTH and {*_values(position, tried)} & {*_TRUTH.values()}:
+                text = _TRUTH[text]
+            found[position] = types().spellings.get(text, text)
+    return found
 
 
-def _either(values: Sequence[str]) -> str:
+def _values(position: int, tried: Sequence[tuple[str, ...]]) -> list[str]:
+    """What an argument is, in keys that were tried."""
+    return sorted({args[position] for args in tried if position < len(args)})
+
+
+def _never(wanted: Mapping[int, str], tried: Sequence[tuple[str, ...]]) -> list[int]:
+    """The arguments that no key has."""
+    return [place for place, literal in wanted.items() if literal not in _values(place, tried)]
+
+
+def _differing(wanted: Mapping[int, str], args: Sequence[str]) -> list[int]:
+    """The arguments that a key does not have."""
+    return [place for place, literal in wanted.items() if args[place] != literal]
+
+
+def _decides(place: int, wanted: Mapping[int, str], tried: Sequence[tuple[str, ...]]) -> bool:
+    """Whether some key lacks one argument alone: with that one, it would lead to the entry."""
+    return any(_differing(wanted, args) == [place] for args in tried)
+
+
+def _either(values: Sequence[str], last: str = "or") -> str:
     if len(values) < 2:
         return "".join(values) or "nothing"
-    return f"{', '.join(values[:-1])} or {values[-1]}"
+    return f"{', '.join(values[:-1])} {last} {values[-1]}"

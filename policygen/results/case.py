@@ -70,8 +70,10 @@ class Case:
     @property
     def measured(self) -> dict[str, Any]:
         """What every record of a workload says of it: the fields of `Measured`."""
+        gpu = self.key.gpu
         return {
             **dict(self.key),
+            "arch": next((d.gpus[gpu] for d in self.databases if gpu in d.gpus), None),
             "algorithm": self.algorithm,
             "workload": dict(self.workload),
             "databases": self.files,

@@ -4,12 +4,13 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.results.declared import DeclaredAxes, find_declared
 from policygen.results.files import check_regular
+from policygen.results.gpus import GpuArchs, find_gpus
 
 MAGIC = b"SQLite format 3\0"
 KEY_COLUMNS = ("gpu", "ctk")
@@ -59,6 +60,8 @@ class Database:
     """Which of `builds` and `runs` there are."""
     unmeasured: tuple[tuple[str, str], ...] = ()
     """Algorithm and sub-benchmark of those that are registered, and have no table."""
+    gpus: GpuArchs = field(default_factory=dict)
+    """What it says of the GPUs that were measured."""
 
     @property
     def layout(self) -> str:
@@ -147,7 +150,8 @@ def _look(path: Path, connection: sqlite3.Connection) -> Database:
     declared = find_declared(connection, tables, others)
     have = {(table.algorithm, table.subbench) for table in tables}
     without = tuple(sorted(_registered(connection, names) - have))
-    return Database(path, connection, tables, declared, logs, without)
+    gpus = find_gpus(connection, tables, others)
+    return Database(path, connection, tables, declared, logs, without, gpus)
 
 
 def _registered(

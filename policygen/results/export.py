@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from policygen.errors import InputError, MissingToolError
+from policygen.portable import portable_name
 from policygen.results.database import Database, ResultTable, open_database, quote
 from policygen.results.fpzip_header import count_samples
 from policygen.results.writing import remove, told
@@ -81,7 +82,7 @@ def _table_frames(
     names = [*PLACE[3:], *NUMBERS, "samples", *(axes[axis] for axis in table.axes)]
     while batch := cursor.fetchmany(BATCH):
         frame = pd.DataFrame(batch, columns=names)
-        frame.insert(0, "database", str(database.path))
+        frame.insert(0, "database", portable_name(str(database.path)))
         frame.insert(1, "algorithm", table.algorithm)
         frame.insert(2, "subbench", table.subbench)
         for name in (*PLACE[3:], *(axes[axis] for axis in table.axes)):

@@ -17,6 +17,7 @@ from policygen.results.database import (
     open_database,
     quote,
 )
+from policygen.results.gpus import write_gpus
 from policygen.results.writing import create_log, create_results, declare, new_database, told
 
 BATCH = 2_000
@@ -35,6 +36,7 @@ class _Progress:
     axes: dict[str, tuple[Path, tuple[str, ...]]] = field(default_factory=dict)
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     declared: dict[Axis, tuple[str, ...]] = field(default_factory=dict)
+    gpus: dict[str, str] = field(default_factory=dict)
     conflicts: list[MergeConflict] = field(default_factory=list)
     unlisted: int = 0
 
@@ -63,6 +65,7 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
                 _add(progress, database)
         with told(out):
             declare(connection, progress.declared)
+            write_gpus(connection, progress.gpus)
     tables = (
         MergedTable(table=name, **{kind: counts[kind] for kind in _KINDS})
         for name, counts in sorted(progress.counts.items())
@@ -91,6 +94,7 @@ def _add(progress: _Progress, database: Database) -> None:
         _add_table(progress, database, table, foreign[table.algorithm])
     for axis, values in sorted(database.declared.items()):
         _add_declared(progress, database.path, axis, values)
+    progress.gpus |= {**database.gpus, **progress.gpus}
 
 
 def _add_log(progress: _Progress, database: Database, log: str) -> None:

@@ -13,7 +13,8 @@ from policygen.errors import InputError
 from policygen.model.labels import BASE, parse_label, shortened
 from policygen.results.declared import DeclaredAxes
 from policygen.results.files import read_regular
-from policygen.results.nvbench_json import Bench, NvbenchAxis, NvbenchFile, State, parse
+from policygen.results.gpus import capability_arch, write_gpus
+from policygen.results.nvbench_json import Bench, Device, NvbenchAxis, NvbenchFile, State, parse
 from policygen.results.nvbench_samples import number, samples_of
 from policygen.results.samples import Samples, encode
 from policygen.results.writing import create_results, declare, new_database
@@ -50,6 +51,7 @@ class NvbenchRun:
     algorithm: str
     is_base: bool
     gpu: str
+    arch: str | None
     ctk: str
     """NVBench does not say; empty."""
     cccl: str
@@ -71,11 +73,13 @@ def read_nvbench(path: Path) -> NvbenchRun:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     program = PurePosixPath(document.meta.argv[0].replace("\\", "/")).name.removesuffix(".exe")
     algorithm = program.removesuffix(".base").removesuffix(".variant")
+    device = _device(path, document)
     return NvbenchRun(
         path=path,
         algorithm=algorithm,
         is_base=program.endswith(".base"),
-        gpu=_gpu(path, document),
+        gpu=_gpu_name(device),
+        arch=capability_arch(device.sm_version),
         ctk="",
         cccl="",
         benches=tuple(_bench(path, bench) for bench in document.benchmarks),
@@ -97,8 +101,8 @@ def guess_label(path: Path) -> str:
     return found[1] if found else path.resolve().parent.name
 
 
-def _gpu(path: Path, document: NvbenchFile) -> str:
-    """The GPU that was measured on, as CCCL's search names it."""
+def _device(path: Path, document: NvbenchFile) -> Device:
+    """The GPU that was measured on."""
     used = {
         state.device
         for bench in document.benchmarks
@@ -111,7 +115,11 @@ def _gpu(path: Path, document: NvbenchFile) -> str:
             f"{path}: measured on {len(devices)} of the GPUs that it lists, not on one",
             "Run the benchmark with -d 0.",
         )
-    device = devices[0]
+    return devices[0]
+
+
+def _gpu_name(device: Device) -> str:
+    """As CCCL's search has it: `H200 (6144, 132, eccon)`."""
     ecc = "eccon" if device.ecc_state else "eccoff"
     width, processors = device.global_memory_bus_width, device.number_of_sms
     return f"{device.name} ({width}, {processors}, {ecc})".replace("NVIDIA ", "")
@@ -194,6 +202,7 @@ def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], ou
                 (cells for key, (_, cells) in rows.items() if key[1] == bench.name),
             )
         declare(connection, declared)
+        write_gpus(connection, {base.gpu: base.arch} if base.arch else {})
 
 
 def _check_pair(base: NvbenchRun, run: NvbenchRun) -> None:

@@ -98,6 +98,8 @@ class Device(_Part):
     global_memory_bus_width: int
     number_of_sms: int
     ecc_state: bool
+    sm_version: int | None = None
+    """Its compute capability: 900."""
 
 
 class _JsonVersion(_Part):

@@ -50,6 +50,13 @@ def test_axes_have_their_names_of_today():
         ),
         (
             EXTREMA,
+            {"T": "I8", "Operation": "arg_max"},
+            "v3.5.0",
+            "3.2.0",
+            {"T": "I8", "Operation": "ArgMax"},
+        ),
+        (
+            EXTREMA,
             {"T": "I8", "Operation": "ArgMin"},
             "v3.0.3",
             "3.2.0",

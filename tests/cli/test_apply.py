@@ -274,7 +274,8 @@ def test_a_plan_for_another_state_of_the_tree_is_refused(capsys, tree, three):
     status, out, err = apply_plan(capsys, tree, plan, "-q")
     assert (status, out) == (2, "")
     assert err == (
-        f"policygen: error: {HEADER} is not what the plan was made for\n  Make the plan again.\n"
+        f"policygen: error: {HEADER} is not what the plan was made for\n"
+        "  Make the plan again, or name its tree with --cub.\n"
     )
     assert tuned(tree).read_bytes() == data
 

@@ -62,7 +62,7 @@ def test_top_has_the_documented_shape(demo, capsys):
     (workload,) = found["workloads"]
     keys = {"algorithm", "workload", "gpu", "ctk", "cccl", "database", "variants"}
     assert keys <= set(workload)
-    assert workload["database"] == str(demo)
+    assert workload["database"] == demo.name
     assert [(v["variant"], v["verdict"]) for v in workload["variants"]] == [
         ("ipt_23.tpb_384", "mixed"),
         ("ipt_19.tpb_256", "better"),
@@ -272,7 +272,7 @@ def test_nvbench_results_are_a_pair_of_base_and_variant(tmp_path, capsys):
         ("ipt_7", pytest.approx(2.0)),
         ("base", pytest.approx(1.0)),
     ]
-    assert workload["database"] == f"{base} + {variant}"
+    assert workload["database"] == "one/result.json + ipt_7/result.json"
     named = document(capsys, "top", variant, "--base", base)
     assert named["workloads"][0]["variants"] == workload["variants"]
 

@@ -1,5 +1,8 @@
 import json
+import shutil
+import sqlite3
 import sysconfig
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
@@ -54,7 +57,7 @@ def test_json_is_one_document_and_the_same_as_the_file(capsys, tree, three):
     fallback, update = document["actions"]
     assert (fallback["decision"], fallback["before"]) == ("fallback", fallback["after"])
     assert (update["decision"], update["variant"]) == ("update", LABEL)
-    assert update["databases"] == [str(three)]
+    assert update["databases"] == [f"../{three.parent.name}/three.db"]
     assert update["target"] == {
         "header": HEADER,
         "namespace": "cub::detail::three_way_partition",
@@ -110,6 +113,25 @@ def test_databases_of_two_benchmarks_make_one_plan(capsys, tree, three, tmp_path
         ("I32", "update"),
         ("I64", "update"),
     ]
+
+
+def test_of_a_gpu_that_nobody_knows_the_user_says_what_it_is(capsys, tree, three, tmp_path):
+    three = shutil.copyfile(three, tmp_path / "new.db")
+    with closing(sqlite3.connect(three)) as connection:
+        connection.execute(f"UPDATE '{THREE}.base' SET gpu = 'B400 (6144, 132, eccon)'")
+        connection.commit()
+    status, out, err = plan(capsys, tree, three)
+    assert (status, out) == (2, "")
+    assert err == (
+        "policygen: error: the results are from B400 (not known), and --arch is sm90\n"
+        "  If B400 is sm90, say so: --gpu-arch B400=sm90\n"
+    )
+    status, out, _ = plan(capsys, tree, three, "--gpu-arch", "B400=9.0", "--no-prove", "-q")
+    assert status == 0
+    assert "sm90_tuning<" in out
+    status, _, err = plan(capsys, tree, three, "--gpu-arch", "B400")
+    assert status == 2
+    assert "--gpu-arch 'B400': 'B400' is no GPU architecture" in err
 
 
 def test_results_of_another_gpu_are_refused_unless_forced(capsys, tree, three):

@@ -55,13 +55,13 @@ def test_an_apply_is_shown_with_its_reason_and_its_proof(capsys, applied):
     (evidence,) = one["evidence"]
     assert evidence["scored"]["variant"] == LABEL
     assert evidence["scored"]["interval"]["low"] > 1.015
-    assert evidence["databases"] == [str(data)]
+    assert evidence["databases"] == [f"../{data.parent.name}/run.db"]
     assert len(evidence["runtime"]) > 1
     assert all(point["ratio"] > 1 for point in evidence["runtime"])
     assert found["effect"]["wrong"] == []
     assert [c["role"] for c in found["effect"]["changed"]] == ["written", *["shared"] * 3]
     assert [(a["workload"]["T"], a["decision"]) for a in found["actions"]] == [("I8", "fallback")]
-    assert f"--db {data}" in found["commands"][0]
+    assert f"--db ../{data.parent.name}/run.db" in found["commands"][0]
     status, out, _ = review(capsys, "--cub", tree)
     assert status == 0
     assert "| **Is it proven** | **in part**<br>effect: 4 workloads as planned" in out
@@ -89,7 +89,9 @@ def test_a_database_that_is_gone_is_told(capsys, applied):
     tree, data = applied
     data.unlink()
     found = document(capsys, "--cub", tree)
-    assert found["remarks"] == [f"the database is not here: {data}"]
+    assert found["remarks"] == [
+        f"the database is not here: ../{data.parent.name}/run.db; name it with --db"
+    ]
     assert all(one["evidence"] == [] for one in found["entries"])
 
 

@@ -15,6 +15,7 @@ from policygen.dialects.selectors.nearest import (
     nearest,
     read_bodies,
 )
+from policygen.dialects.selectors.nested import add_nested, nested_case
 from policygen.dialects.selectors.truth import Truth, locals_of
 from policygen.errors import InputError
 from policygen.source.text import Text
@@ -142,6 +143,47 @@ CALLED = OPTIONAL.replace(
     }
 """,
 )
+NESTED = """\
+struct policy_selector
+{
+  int key_size;
+  int value_size;
+
+  constexpr auto operator()(::cuda::compute_capability cc) const -> blur_policy
+  {
+    if (cc >= ::cuda::compute_capability{10, 0})
+    {
+      switch (key_size)
+      {
+        // of four bytes
+        case 4:
+          switch (value_size)
+          {
+            case 1:
+              return blur_policy{128, 1};
+            case 2:
+              return blur_policy{128, 2};
+            default:
+              break;
+          }
+          break;
+        case 16:
+          switch (value_size)
+          {
+            case 1:
+              return blur_policy{256, 1};
+            default:
+              break;
+          }
+          break;
+        default:
+          break;
+      }
+    }
+    return blur_policy{32, 11};
+  }
+};
+"""
 NEW = Returned({"threads": "512", "items": "20"}, "ipt_20.tpb_512 1.2")
 TRAITS = {"key_size": 4, "value_size": 0, "key_type": "int32", "primitive": True}
 
@@ -437,3 +479,65 @@ def test_a_type_gets_a_line_before_that_of_all_in_a_table():
 """
         in after
     )
+
+
+def near_in(selector, **sizes):
+    looked = Looked("sm100", sizes, selector)
+    return looked, nearest(looked.own, looked.truth)
+
+
+@pytest.mark.parametrize(
+    ("size", "above"),
+    [(1, "        // of four bytes"), (8, "        case 16:"), (32, "        default:")],
+)
+def test_a_case_beside_switches_has_a_switch_of_its_own_for_all_that_are_new(size, above):
+    pairs = [near_in(NESTED, key_size=size, value_size=value) for value in (2, 4)]
+    cases = {nested_case(looked.text, near) for looked, near in pairs}
+    assert len(cases) == 1
+    looked = pairs[0][0]
+    after = looked.after(add_nested(looked.text, [(near, NEW) for _, near in pairs]))
+    assert (
+        f"""\
+        case {size}:
+          switch (value_size)
+          {{
+            case 2:
+              // ipt_20.tpb_512 1.2
+              return blur_policy{{512, 20}};
+            case 4:
+              // ipt_20.tpb_512 1.2
+              return blur_policy{{512, 20}};
+            default:
+              break;
+          }}
+          break;
+{above}
+"""
+        in after
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # What no case is for would get another policy than before.
+        ("        default:\n          break;\n", "        default:\n          return {};\n"),
+        (
+            "            default:\n              break;\n",
+            "            default:\n              return {};\n",
+        ),
+        ("          }\n          break;\n", "          }\n          return {};\n"),
+    ],
+)
+def test_a_switch_that_does_more_than_leave_gets_no_case(old, new):
+    assert old in NESTED
+    looked, near = near_in(NESTED.replace(old, new), key_size=8, value_size=2)
+    assert nested_case(looked.text, near) is None
+    after = looked.after(add_beside(looked.text, near, NEW))
+    assert "      if (key_size == 8 && value_size == 2)\n" in after
+
+
+def test_a_case_of_one_switch_is_none_of_two():
+    looked, near = near_in(NESTED, key_size=4, value_size=8)
+    assert near.conditions == ("value_size == 8",)
+    assert nested_case(looked.text, near) is None

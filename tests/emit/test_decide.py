@@ -51,7 +51,7 @@ def case(variant, t="I32", now=NOW, version=VERSION):
     result = scored(one, {"T": t, "OffsetT": "I32"}, variant, version, GPUS["sm90"])
     ((measurement,), _) = measurements([result], VERSION, "sm90", force=True)
     base = Whole(now, {}, {"axis::T": BYTES[t], "AccumT": max(4, BYTES[t])})
-    known = Arguments(("int",), ("int",), None, ())
+    known = Arguments(("int",), ("int",), None, (), {"T": t})
     told = Selected(now, None, {}, base.sizes)
     return PlacedResult(
         UserReturn(told, selector_for(one, VERSION), FIELDS, base, known), measurement

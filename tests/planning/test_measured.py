@@ -15,6 +15,7 @@ LABEL = "ipt_20.tpb_256.ipv_2"
 H200, B200 = GPUS["sm90"], GPUS["sm100"]
 H100, GB200 = "NVIDIA H100 80GB HBM3 (5120, 132, eccon)", "GB200 (8192, 148, eccon)"
 ODD = "Pretend GPU 1 (5120, 80, eccon)"
+SAY = "If Pretend GPU 1 is sm100, say so: --gpu-arch 'Pretend GPU 1=sm100'"
 
 
 def result(point=I32, label=LABEL, **more):
@@ -46,31 +47,36 @@ def test_a_gpu_that_fits_the_architecture_counts(gpu, arch):
 
 
 @pytest.mark.parametrize(
-    ("gpus", "told"),
+    ("gpus", "told", "remedy"),
     [
-        ([H200], "H200 (sm90)"),
-        ([ODD], "Pretend GPU 1 (not known)"),
-        ([ODD, H200], "H200 (sm90), Pretend GPU 1 (not known)"),
+        ([H200], "H200 (sm90)", "Name the architecture that was measured, or say --force."),
+        ([ODD], "Pretend GPU 1 (not known)", SAY),
+        ([ODD, H200], "H200 (sm90), Pretend GPU 1 (not known)", SAY),
     ],
 )
-def test_results_of_other_architectures_alone_are_an_error(gpus, told):
+def test_results_of_other_architectures_alone_are_an_error(gpus, told, remedy):
     with pytest.raises(InputError) as caught:
         asked([result(gpu=gpu) for gpu in gpus], "sm100")
-    assert str(caught.value) == (
-        f"the results are from {told}, and --arch is sm100\n"
-        "  Name the architecture that was measured, or say --force."
-    )
+    assert str(caught.value) == (f"the results are from {told}, and --arch is sm100\n  {remedy}")
 
 
 @pytest.mark.parametrize(
     ("gpu", "reason"),
     [
         (H200, "measured on H200, which is sm90"),
-        (ODD, "measured on Pretend GPU 1, which is not known"),
+        (ODD, f"measured on Pretend GPU 1, which is not known. {SAY}"),
     ],
 )
 def test_beside_a_gpu_that_fits_the_others_are_rejected(gpu, reason):
     assert asked([result(gpu=gpu), result(gpu=B200)], "sm100") == ([1], {0: reason})
+
+
+@pytest.mark.parametrize(("gpu", "arch"), [(ODD, "sm100"), (H200, "sm110")])
+def test_what_is_said_of_a_gpu_counts_more_than_its_name(gpu, arch):
+    told = result(gpu=gpu).model_copy(update={"arch": arch})
+    assert asked([told], arch) == ([0], {})
+    with pytest.raises(InputError, match=rf"\({arch}\), and --arch is sm90"):
+        asked([told], "sm90")
 
 
 def test_force_takes_any_gpu():

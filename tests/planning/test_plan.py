@@ -16,6 +16,7 @@ from policygen.model.selection import FamilyKey, Selected
 from policygen.planning.files import changed_headers, check_tree
 from policygen.planning.measured import measurements
 from policygen.planning.places import find_places
+from policygen.portable import portable
 from tests.planning.pretend import (
     CUB,
     KEYED,
@@ -67,7 +68,8 @@ def test_a_plan_says_what_it_was_made_from():
 
 def test_a_plan_is_the_same_after_it_was_written_and_read():
     made = plan(sums(SUMS + SUM_INT), {I32: ONE, F32: None}, narrow=True)
-    assert Plan.model_validate_json(made.to_json()) == made
+    assert Plan.model_validate_json(made.model_dump_json()) == made
+    assert Plan.model_validate_json(made.to_json()) == portable(made)
 
 
 def test_actions_stand_in_the_order_of_the_results():
@@ -465,7 +467,8 @@ def test_a_tree_that_changed_is_refused(made):
     with pytest.raises(InputError) as caught:
         check_tree(made, {"tuning_reduce.cuh": data})
     assert str(caught.value) == (
-        "tuning_reduce.cuh is not what the plan was made for\n  Make the plan again."
+        "tuning_reduce.cuh is not what the plan was made for\n"
+        "  Make the plan again, or name its tree with --cub."
     )
 
 
@@ -475,7 +478,8 @@ def test_all_headers_that_do_not_fit_are_told_together(made):
     with pytest.raises(Problems) as caught:
         check_tree(two, {"tuning_reduce.cuh": b""})
     assert str(caught.value) == (
-        "tuning_reduce.cuh is not what the plan was made for\n  Make the plan again.\n"
+        "tuning_reduce.cuh is not what the plan was made for\n"
+        "  Make the plan again, or name its tree with --cub.\n"
         "the plan changes tuning_scan.cuh, which none of its results is for\n"
         "  The plan was changed; make it again."
     )

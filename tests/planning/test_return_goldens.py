@@ -49,6 +49,16 @@ BY_TYPE = {
         {"reach": "later"},
         {"select.flagged I32 false": f"trp_1.ld_0.ipt_18.tpb_256.{DELAY}.pf_3"},
     ),
+    "nested": (
+        "sm107",
+        {},
+        {
+            # Keys of a size without a `case`: one with a `switch` of its own, as the others have.
+            "scan.exclusive.by_key I16 I32 I32": KEYED["I32"],
+            "scan.exclusive.by_key I16 I64 I32": KEYED["F32"],
+            "scan.exclusive.by_key I64 I16 I32": KEYED["I32"],
+        },
+    ),
     "bounded": (
         "sm90",
         {"collisions": "split"},

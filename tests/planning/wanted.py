@@ -129,7 +129,7 @@ def assert_taken_back(before: Mapping[str, bytes], after: Mapping[str, bytes]) -
 def made(maker, results):
     """A plan; what it decided gives it once more, without databases and without looking back."""
     found = maker.plan(results)
-    kept = Plan.model_validate_json(found.to_json())
+    kept = Plan.model_validate_json(found.model_dump_json())
     check_decisions(kept)
     unasked = replace(maker, together=remembered(kept.joint), prove=False)
     again_made = again(unasked, kept, kept.results)

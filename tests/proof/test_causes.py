@@ -156,6 +156,35 @@ BYTE, SHORT, INT = (
             id="a value that an argument never has",
         ),
         pytest.param(
+            f"{ANY_TYPE}flagged::yes, 8> {WHOLE}",
+            [(1, *BYTE), (2, *SHORT), (-1, *INT)],
+            {BYTE},
+            "argument",
+            "several facts exclude it: the nearest workload has flagged no for yes"
+            " and KeySize 1 for 8",
+            None,
+            id="two values that no workload has",
+        ),
+        pytest.param(
+            f"template <> struct sm100_tuning<int, int, flagged::yes, 4> {WHOLE}",
+            [(-1, "int", "char", "no", "4"), (-1, "char", "int", "yes", "1")],
+            set(),
+            "key",
+            "several facts exclude it: the nearest workload has AccumT char for int"
+            " and flagged no for yes",
+            None,
+            id="values that workloads have, and none has most of them",
+        ),
+        pytest.param(
+            f"template <class A> struct sm100_tuning<int, A, flagged::no, 4> {WHOLE}",
+            [(1, *BYTE), (OWN, *INT)],
+            {BYTE},
+            "gate",
+            "the policy asks the family only where KeyT is char and KeySize is 1",
+            "T=int on sm100",
+            id="a gate that may be on either of two",
+        ),
+        pytest.param(
             f"{ANY_TYPE}flagged::no, 8> {WHOLE}",
             [(1, *BYTE), (2, *SHORT), (-1, *INT)],
             {BYTE},

@@ -237,6 +237,56 @@ def test_an_entry_that_a_more_special_one_hides_is_found(misled, clean):
     )
 
 
+HISTOGRAM = "histogram"
+AS_UPSTREAM = """template <class SampleT>
+struct sm100_tuning<ARGS>
+{
+  static constexpr int items                                     = 12;
+  static constexpr int threads                                   = 448;
+  static constexpr bool rle_compress                             = false;
+  static constexpr bool use_work_stealing                        = false;
+  static constexpr BlockHistogramMemoryPreference mem_preference = SMEM;
+  static constexpr CacheLoadModifier load_modifier               = LOAD_LDG;
+  static constexpr BlockLoadAlgorithm load_algorithm             = BLOCK_LOAD_DIRECT;
+  static constexpr int vec_size                                  = 1 << 2;
+};
+
+"""
+NEVER = "SampleSize is never {}; it is _1, _2 or unknown"
+"""CUB 3.6 tells samples of 1 and 2 bytes apart from all others."""
+EXCLUDED = {
+    "0, SampleT, 1, 1, counter_size::_4, primitive_sample::yes, sample_size::_4": (
+        "argument",
+        NEVER.format("_4"),
+    ),
+    "true, SampleT, 1, 1, counter_size::_4, primitive_sample::yes, sample_size::_8": (
+        "argument",
+        NEVER.format("_8"),
+    ),
+    "0, SampleT, 2, 2, counter_size::_4, primitive_sample::yes, sample_size::_2": (
+        "argument",
+        "several facts exclude it: the nearest workload has"
+        " NumChannels 1 for 2 and NumActiveChannels 1 for 2",
+    ),
+    "1, SampleT, 1, 3, counter_size::_4, primitive_sample::yes, sample_size::_1": (
+        "key",
+        "NumChannels 1 never comes with NumActiveChannels 3; it comes with 1",
+    ),
+}
+
+
+def test_the_fact_that_is_told_is_the_one_that_keeps_every_workload_away(tmp_path):
+    """`IsEven is never 0` was told of the first, as the compiler prints `false`."""
+    text = header("3.6.0", "tuning_histogram.cuh").decode()
+    at = text.rindex("//", 0, text.rindex("template", 0, text.index("struct policy_hub")))
+    entries = "".join(AS_UPSTREAM.replace("ARGS", args) for args in EXCLUDED)
+    data = {"tuning_histogram.cuh": (text[:at] + entries + text[at:]).encode()}
+    found = reached(changed_tree(tmp_path, "3.6.0", data), HISTOGRAM, archs=("sm100",))
+    assert found.errors == ()
+    told_of = [one for one in found.unreachable if one.family == "sm100_tuning"]
+    assert {", ".join(one.args): (one.cause, one.reason) for one in told_of} == EXCLUDED
+
+
 SM90 = "sm90_small_key_tuning"
 """Not asked for here."""
 

@@ -88,7 +88,7 @@ def test_an_axis_may_be_called_as_one_of_our_columns(database, tmp_path):
     change(database, f'ALTER TABLE {TABLE} RENAME COLUMN "Entropy" TO "database"')
     export([database], tmp_path / "a.csv", kind="csv")
     found = rows(tmp_path / "a.csv")
-    assert found[0]["database"] == str(database)
+    assert found[0]["database"] == "a.db"
     assert found[0]["database (axis)"] == "0.544"
 
 

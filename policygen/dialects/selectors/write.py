@@ -25,7 +25,13 @@ from policygen.dialects.selectors.additions import (
 from policygen.dialects.selectors.arch_blocks import ArchBlock, add_in_front
 from policygen.dialects.selectors.arch_functions import ArchFunction, add_function
 from policygen.dialects.selectors.functions import Struct, find_structs
-from policygen.dialects.selectors.nearest import BeforeReturn, EmptyCase, read_bodies
+from policygen.dialects.selectors.nearest import (
+    BeforeReturn,
+    BesideReturn,
+    EmptyCase,
+    read_bodies,
+)
+from policygen.dialects.selectors.nested import NestedCase, add_nested, nested_case
 from policygen.dialects.selectors.place import GuardedReturn
 from policygen.model.arch import arch_number
 from policygen.model.base import Span
@@ -142,6 +148,7 @@ def _added(
 ) -> Iterator[tuple[Addition, str]]:
     """What is added, and for which variants; at one place what asks for more comes first."""
     blocks: dict[tuple[int, str | None], list[tuple[ArchBlock, EntryWrite]]] = {}
+    nested: dict[NestedCase, list[tuple[BesideReturn, EntryWrite]]] = {}
     functions: dict[tuple[str, str | None], list[tuple[ArchFunction, EntryWrite]]] = {}
     for write in sorted(writes, key=_order):
         new = _spot(write).new
@@ -155,8 +162,13 @@ def _added(
             yield add_inside(text, at, _returned(text, write)), write.reason
         elif isinstance(at, EmptyCase):
             yield take_over(text, at, _returned(text, write)), write.reason
+        elif case := nested_case(text, at):
+            nested.setdefault(case, []).append((at, write))
         else:
             yield add_beside(text, at, _returned(text, write)), write.reason
+    for beside in nested.values():
+        reasons = "; ".join(dict.fromkeys(write.reason for _, write in beside))
+        yield add_nested(text, [(at, _returned(text, write)) for at, write in beside]), reasons
     for pairs in functions.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
         made = [(at, _returned(text, write)) for at, write in pairs]

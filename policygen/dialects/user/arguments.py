@@ -26,6 +26,8 @@ class Arguments:
     spelled: tuple[str, ...]
     guard: str | None
     headers: tuple[str, ...]
+    values: Mapping[str, str]
+    """Compile-time axis → value."""
 
     @property
     def nameable(self) -> bool:
@@ -48,7 +50,8 @@ def arguments(
     guards = {t.guard for t in types().types if t.guard and t.cpp in words}
     used = [axis_type(v, version) for a, v in values.items() if _is_type(one, a, v)]
     headers = dict.fromkeys(t.header for t in used if t.header)
-    return Arguments(tuple(key), tuple(spelled), min(guards, default=None), tuple(headers))
+    guard = min(guards, default=None)
+    return Arguments(tuple(key), tuple(spelled), guard, tuple(headers), dict(values))
 
 
 def _is_type(one: PublicSelector, axis: str, value: str) -> bool:
@@ -63,14 +66,26 @@ def _spelled(
     if text is None or not text.startswith(("::", "axis::")):
         return _portable(shown)
     known = {**one.benchmark.roles, **one.benchmark.constants}
-    replaced = _NAME.sub(
+    replaced = with_axes(text, values, version)
+    own = any(match[1] in known for match in _NAME.finditer(replaced))
+    return _portable(shown) if own else _aliased(one, replaced)
+
+
+def with_axes(text: str, values: Mapping[str, str], version: str) -> str:
+    """C++ with the types of a workload for `axis::T`."""
+    return _NAME.sub(
         lambda match: (
             axis_type(values[match[1]], version).cpp if match[0].startswith("axis::") else match[0]
         ),
         text,
     )
-    own = any(match[1] in known for match in _NAME.finditer(replaced))
-    return _portable(shown) if own else replaced
+
+
+def _aliased(one: PublicSelector, text: str) -> str:
+    """With the header's own names for what is no part of CUB's API."""
+    for alias in one.selector.aliases:
+        text = re.sub(rf"(?<!\w){re.escape(alias.of)}(?!\w)", alias.name, text)
+    return text
 
 
 def _portable(shown: str) -> str:

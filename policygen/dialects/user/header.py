@@ -9,8 +9,9 @@ from policygen import __version__
 from policygen.dialects.provenance import labelled
 from policygen.dialects.selectors.functions import Struct
 from policygen.dialects.user.aggregates import Field, read_aggregate
-from policygen.dialects.user.arguments import conditions, parameters
+from policygen.dialects.user.arguments import conditions, parameters, with_axes
 from policygen.dialects.user.layout import INDENT, WIDTH, comment, condition, returned, wrapped
+from policygen.dialects.user.place import UserReturn
 from policygen.dialects.user.tuned import TunedReturn, TunedSelector
 from policygen.model.arch import arch_number
 from policygen.model.emit import EmitAction, EmitReturn, EmitSelector
@@ -101,6 +102,7 @@ def render(
             "std": target.std,
             "namespace": target.namespace,
             "includes": sorted({*headers, *used, "cuda/std/type_traits"}),
+            "aliases": _aliases(spots),
             "composed": [*composed.values()][:2] if len(composed) > 1 else None,
             "selectors": rendered,
         },
@@ -191,10 +193,15 @@ def _example(tuned: TunedSelector, target: HeaderTarget) -> list[str]:
     public = spot.selector
     roles = dict(zip(public.roles, spot.arguments.spelled, strict=True))
     given = f"<{', '.join(roles.values())}>" if roles else ""
-    selector = f"{target.namespace}::{tuned.name}{given}"
-    aliases = {r: t for r, t in public.benchmark.roles.items() if t.startswith("::")} | roles
-    takes = _replaced(public.selector.takes, aliases)
-    call = _replaced(public.selector.call, aliases)
+    own = {alias.name: f"{target.namespace}::{alias.name}" for alias in public.selector.aliases}
+    selector = f"{target.namespace}::{tuned.name}{_replaced(given, own)}"
+    known = {r: t for r, t in public.benchmark.roles.items() if t.startswith("::")} | roles
+    values = spot.arguments.values
+    called = [public.selector.calls[v] for v in values.values() if v in public.selector.calls]
+    takes, call = (
+        _replaced(with_axes(text, values, target.cub), known)
+        for text in (public.selector.takes, *called, public.selector.call)[:2]
+    )
     return [
         f"#include <{target.file}>",
         "",
@@ -209,8 +216,26 @@ def _example(tuned: TunedSelector, target: HeaderTarget) -> list[str]:
     ]
 
 
-def _replaced(text: str, aliases: Mapping[str, str]) -> str:
-    return re.sub(r"\w+", lambda match: aliases.get(match[0], match[0]), text)
+def _replaced(text: str, names: Mapping[str, str]) -> str:
+    return re.sub(r"\w+", lambda match: names.get(match[0], match[0]), text)
+
+
+def _aliases(spots: Sequence[UserReturn]) -> list[dict[str, object]]:
+    """What the header calls types of CUB's own, as far as its selectors are for them."""
+    told = " ".join(part for spot in spots for part in spot.arguments.spelled)
+    words = {*re.findall(r"(?<!::)\b\w+", told)}
+    known = {a.name: a for spot in spots for a in spot.selector.selector.aliases}
+    used = [alias for name, alias in sorted(known.items()) if name in words]
+    width = max((len(alias.name) for alias in used if not alias.parameters), default=0)
+    # Templates come last: the others are one block, with their signs below each other.
+    return [
+        {
+            "name": alias.name if alias.parameters else alias.name.ljust(width),
+            "parameters": alias.parameters,
+            "of": f"{alias.of}{alias.arguments}",
+        }
+        for alias in sorted(used, key=lambda alias: bool(alias.parameters))
+    ]
 
 
 def _conversion(structs: Mapping[str, Struct], policy: str, selects: str) -> str | None:

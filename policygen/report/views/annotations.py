@@ -1,6 +1,7 @@
 """What a review found, as a workflow's annotations: GitHub shows them beside the lines."""
 
 from policygen.model.review import Review
+from policygen.portable import portable
 from policygen.untrusted import annotation
 
 KINDS = {"error": "error", "warning": "warning"}
@@ -9,6 +10,7 @@ KINDS = {"error": "error", "warning": "warning"}
 def annotations(document: Review) -> str:
     """Write what GitHub shows beside the lines of a change."""
     rows = []
+    document = portable(document)
     for entry in document.entries:
         header = entry.place.header
         path = next((one.path for one in document.diffs if one.path.endswith(header)), header)

@@ -16,6 +16,7 @@ from policygen.model.coverage import (
     Turned,
 )
 from policygen.model.workload import axes, in_words, point_of
+from policygen.portable import portable
 from policygen.report import html, markdown
 from policygen.report.blocks import (
     BLANK,
@@ -57,7 +58,8 @@ FIELDS = (
 
 
 def render(document: Coverage, form: str) -> str:
-    """Write `csv`, `md` or `html`."""
+    """Write `csv`, `md` or `html`; as they are for others, they name no path of a machine."""
+    document = portable(document)
     if form == "csv":
         return _csv(document)
     page = Page(

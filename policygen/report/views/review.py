@@ -12,6 +12,7 @@ from policygen.model.review import Evidence, Review, ReviewedEntry
 from policygen.model.sass import VerifySass
 from policygen.model.tuning import asks_more, spell
 from policygen.model.workload import axes, in_words, point_of
+from policygen.portable import portable
 from policygen.report import html, markdown
 from policygen.report.blocks import (
     Block,
@@ -50,6 +51,7 @@ def render(document: Review, form: str) -> str:
     """Write `json`, `md` or `html`; Markdown as long as it may be, the longest lists cut first."""
     if form == "json":
         return document.to_json() + "\n"
+    document = portable(document)
     if form == "html":
         return html.render(_page(document, None), "review")
     for rows in (400, 200, 100, 50, 20, 10, 5, 2, 1):
