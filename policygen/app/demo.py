@@ -15,6 +15,7 @@ ARCH = "sm90"
 def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Each step with its title; what it needs is there when it is asked for."""
     tree_option = [] if cub is None else ["--cub", cub]
+    written = tree_option
     if cub is None:
         version = current(tree.headers_folder(Path.cwd()))
         if version is None:
@@ -24,6 +25,7 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
         used = tree.find_any(None, Path.cwd())
         if used is None or used.found != "cub_headers":
             tree_option = ["--cub", version]
+        written = ["--cub", version]  # what is merely found is not written to
     database = folder / "run.db"
     write_database(database)
     given = ["--db", str(database), "--arch", ARCH, *tree_option]
@@ -36,7 +38,7 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
     yield "What would change, and why?", ["plan", *given, "-o", str(plan)]
     yield (
         "Write it: the compiler proves first what it does",
-        ["apply", "--plan", str(plan), *tree_option, *store],
+        ["apply", "--plan", str(plan), *written, *store],
     )
     yield "Prove it again, workload by workload", ["verify-effect", "-v", *tree_option, *store]
     sass = ["verify-sass", "--arch", "sm100", "-a", "T=I8", "-a", "OffsetT=I32"]

@@ -7,6 +7,7 @@ import click
 
 from policygen.app.apply import AppliedChange, apply_plan, finish_applies
 from policygen.app.plan import read_plan
+from policygen.app.session import check_named
 from policygen.app.stores import store_option_of
 from policygen.cli.options import output_options, store_option
 from policygen.cli.output import Output, write_file
@@ -51,13 +52,15 @@ def apply(
         return _finish(given["cub"], store, output)
     if output.as_json and as_diff:
         raise click.UsageError("give --diff or --json, not both")
+    dry = as_diff or check or patch is not None
     session = start(given["cub"], store, whole=True, quiet=output.quiet)
+    if not dry:
+        check_named(session.cub)  # before anybody waits for a plan
     if plan_file is None:
         planned = make_plan(session, given, prove=not no_prove)
     else:
         _check_alone("--plan")
         planned = read_plan(session, Path(plan_file))
-    dry = as_diff or check or patch is not None
     done = apply_plan(session, planned, prove=not no_prove, write=not dry)
     if patch is not None:
         write_file(Path(patch), done.diff.encode("utf-8", "surrogateescape"))
