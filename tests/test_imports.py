@@ -44,6 +44,7 @@ COMMON = {
     "errors",
     "opening",
     "own_stores",
+    "outputs",
     "paths",
     "process",
     "environment",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from policygen import tree
-from policygen.demo.database import demo_database
+from policygen.demo.database import GPU, demo_database
 from policygen.errors import InputError
 from policygen.tree.manifest import shipped
 from policygen.tree.store import current
@@ -46,8 +46,18 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
     yield "Take it back, byte for byte", ["undo", *store]
 
 
+def _is_demo(data: bytes) -> bool:
+    """Whether a file is a demo's database: it names a GPU that nobody has."""
+    return not data or (data.startswith(b"SQLite format 3\0") and GPU.encode() in data)
+
+
 def write_database(path: Path) -> None:
     """The demo database, made anew."""
+    if path.exists() and not (path.is_file() and _is_demo(path.read_bytes())):
+        raise InputError(
+            f"{path}: exists already, and is no database of the demo",
+            "Name another folder: --folder FOLDER",
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)

@@ -4,8 +4,8 @@ import click
 
 from policygen.app.coverage import audit_coverage, is_under
 from policygen.app.filters import Filter
-from policygen.cli.options import asked_options, output_options
-from policygen.cli.output import Output, end, write_out
+from policygen.cli.options import asked_options, out_option, output_options
+from policygen.cli.output import Out, Output, end
 from policygen.cli.start import start
 from policygen.report.views.coverage import print_coverage, render
 
@@ -35,7 +35,7 @@ from policygen.report.views.coverage import print_coverage, render
     show_default=True,
     help="How it is written.",
 )
-@click.option("-o", "--out", metavar="FILE", help="Write it to a file.")
+@out_option
 @output_options
 def coverage(
     asked: Filter,
@@ -45,7 +45,7 @@ def coverage(
     files: tuple[str, ...],
     compare: str | None,
     form: str,
-    out: str | None,
+    out: Out,
     output: Output,
 ) -> int:
     """Shows which workloads are tuned for which architectures, by asking the compiler.
@@ -54,14 +54,14 @@ def coverage(
     disabled (its entry is commented out) or unreachable (its entry is never taken). HEADER is an
     algorithm (scan) or a header's name. Without --arch: all archs that the tree has tunings for.
     """
-    if out is not None and form == "table" and not output.as_json:
+    if out.path is not None and form == "table" and not output.as_json:
         raise click.UsageError("-o is for --json and --format csv, md and html.")
     session = start(cub, quiet=output.quiet)
     document, errors = audit_coverage(session, asked, compare=compare, files=files)
     if output.as_json:
-        write_out(document.to_json() + "\n", out)
+        out.write(document.to_json() + "\n")
     elif form != "table":
-        write_out(render(document, form), out)
+        out.write(render(document, form))
     else:
         output.show(document, print_coverage)
     return end(errors, found=is_under(document, fail_under, inherited=inherited))

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from policygen import settings_file
 from policygen.app.filters import Filter
 from policygen.app.stores import STORE, own_store
-from policygen.cli.output import Output
+from policygen.cli.output import Out, Output
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -99,6 +99,21 @@ def output_options(command: Command) -> Command:
             "--json", "as_json", is_flag=True, help="One JSON document on standard output."
         ),
     )
+
+
+def out_option(
+    command: Command, text: str = "Write it to a file.", *, required: bool = False
+) -> Command:
+    """`-o` and `--force`, as one `out`."""
+    named = click.option("-o", "--out", "name", metavar="FILE", required=required, help=text)
+    return named(force_option(as_one(command, "out", Out.chosen, "name", "force")))
+
+
+def force_option(command: Command) -> Command:
+    """`--force`, beside every option that names a file to write."""
+    return click.option(
+        "--force", is_flag=True, help="Replace a file that is there, whoever made it."
+    )(command)
 
 
 def decorated(command: Command, *options: Callable[[Command], Command]) -> Command:

@@ -21,7 +21,7 @@ from policygen.cli.result_options import (
 
 GIVEN = (
     "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
-    "force", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
+    "any_gpu", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
     "without_samples", "confirm", "accept_unconfirmed",
 )  # fmt: skip
 
@@ -37,8 +37,8 @@ _ACCEPT: Callable[..., Any] = click.option(
     default=None,
     help="Write also what only the search says that found it, and that may be luck.",
 )
-_FORCE: Callable[..., Any] = click.option(
-    "--force", is_flag=True, help="Take results of GPUs of other architectures."
+_ANY_GPU: Callable[..., Any] = click.option(
+    "--any-gpu", is_flag=True, help="Take results of GPUs of other architectures, too."
 )
 _WRITING: tuple[Callable[..., Any], ...] = (
     click.option(
@@ -94,19 +94,19 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
 
 def choice_options(command: Command) -> Command:
     """`--db`, `--arch`, and what a choice must fulfil."""
-    return decorated(command, rule_options, _ACCEPT, confirm_option, _FORCE, *_INPUTS)
+    return decorated(command, rule_options, _ACCEPT, confirm_option, _ANY_GPU, *_INPUTS)
 
 
 def planning_options(command: Command) -> Command:
     """`--db`, `--arch` and what changes the plan."""
-    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _FORCE)
+    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _ANY_GPU)
     return decorated(command, *chosen, *_WRITING, *_INPUTS)
 
 
 def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Planned:
     """Plans what is given on the command line."""
-    names = ("reach", "collisions", "narrow", "force", "provenance", "legacy")
-    chosen = {name: given[name] for name in names}
+    names = ("reach", "collisions", "narrow", "provenance", "legacy")
+    chosen = {name: given[name] for name in names} | {"force": given["any_gpu"]}
     options = Options(arch=parse_target(given["arch"]), rules=choice_rules(given), **chosen)
     files, base = chosen_files(given), given["measured_on"]
     return plan_tunings(session, files, options, measured_on=base, prove=prove)

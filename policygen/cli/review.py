@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from policygen.app.review import read_review, review_change, with_proofs
-from policygen.cli.options import cub_option, store_option
-from policygen.cli.output import write_out
+from policygen.cli.options import cub_option, out_option, store_option
+from policygen.cli.output import Out
 from policygen.cli.start import start
 from policygen.report.views.annotations import annotations
 from policygen.report.views.review import render
@@ -42,7 +42,7 @@ from policygen.report.views.review import render
     show_default=True,
     help="How it is written.",
 )
-@click.option("-o", "--out", metavar="FILE", help="Write it to a file.")
+@out_option
 @click.option(
     "--annotate",
     type=click.Choice(["github"]),
@@ -59,7 +59,7 @@ def review(
     run_sass: bool,
     source: str | None,
     form: str,
-    out: str | None,
+    out: Out,
     annotate: str | None,
     quiet: bool,
 ) -> int:
@@ -77,5 +77,5 @@ def review(
         session = start(cub, store, whole=True, quiet=quiet)
         document = review_change(session, base, files=files, run_sass=run_sass)
     document = with_proofs(document, effect, sass)
-    write_out(annotations(document) if annotate else render(document, form), out)
+    out.write(annotations(document) if annotate else render(document, form))
     return int(bool(document.failures))

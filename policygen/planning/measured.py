@@ -223,7 +223,7 @@ def _check_gpus(scored: Sequence[ScoredWorkload], arch: str) -> None:
         told = ", ".join(f"{gpu_name(g)} ({of or 'not known'})" for g, of in sorted(gpus.items()))
         raise InputError(
             f"the results are from {told}, and --arch is {arch}",
-            "Name the architecture that was measured, or say --force.",
+            "Name the architecture that was measured, or say --any-gpu.",
         )
 
 

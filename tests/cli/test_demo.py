@@ -7,6 +7,7 @@ import pytest
 from policygen.app import demo as steps_of
 from policygen.cli import demo
 from policygen.cli.main import main
+from policygen.errors import InputError
 from policygen.tree.store import make_current
 from tests.cli.tuned import run
 from tests.probing import TUNINGS, changed_tree, header
@@ -121,6 +122,10 @@ def test_the_database_is_made_anew(tmp_path):
     path = tmp_path / "run.db"
     steps_of.write_database(path)
     made = path.read_bytes()
-    path.write_bytes(b"something else")
+    path.write_bytes(made + b"older")
     steps_of.write_database(path)
     assert path.read_bytes() == made
+    path.write_bytes(b"something else")
+    with pytest.raises(InputError, match=r"run\.db: exists already, and is no database"):
+        steps_of.write_database(path)
+    assert path.read_bytes() == b"something else"

@@ -92,7 +92,7 @@ def test_a_comment_compiles_nothing(capsys, tmp_path, monkeypatch):
 
 def test_another_architecture_renames_kernels_and_changes_none(capsys, tree, tmp_path):
     data = database(tmp_path / "run.db")
-    given = ("--db", data, "--arch", "sm120", "--force", "--cub", tree, "--no-prove", "-q")
+    given = ("--db", data, "--arch", "sm120", "--any-gpu", "--cub", tree, "--no-prove", "-q")
     assert run(capsys, "apply", *given)[0] == 0
     assert b"Policy1200" in tuned(tree).read_bytes()
     found = document(

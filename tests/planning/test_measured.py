@@ -58,7 +58,7 @@ def test_results_of_other_architectures_alone_are_an_error(gpus, told):
         asked([result(gpu=gpu) for gpu in gpus], "sm100")
     assert str(caught.value) == (
         f"the results are from {told}, and --arch is sm100\n"
-        "  Name the architecture that was measured, or say --force."
+        "  Name the architecture that was measured, or say --any-gpu."
     )
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from policygen.errors import InputError
 from policygen.model.sass import Different, KernelPlace, SassRow, VerifySass
 from policygen.model.workload import axes
-from policygen.paths import file_name, write_atomically
+from policygen.outputs import write_output
+from policygen.paths import file_name
 from policygen.report.blocks import BLANK, Block, Column, Note, Table, Words, remarks
 from policygen.report.console import plural, printed, short, tree_line
 
@@ -47,15 +48,15 @@ def alike(rows: Iterable[SassRow]) -> Iterator[list[SassRow]]:
         yield list(lot)
 
 
-def write_diffs(document: VerifySass, folder: Path) -> None:
-    """Write a file for each kernel that differs."""
+def write_diffs(document: VerifySass, folder: Path, *, force: bool = False) -> None:
+    """Write a file for each kernel that differs; what is no diff of ours stays."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for number, one in enumerate(document.different, 1):
             words = [f"{number:03}", one.arch, one.benchmark, *axes(one.workload), one.kernel]
             name = f"{file_name(words)[:120]}.diff"
             lines = [f"# {one.where}: {one.kernel}", f"# {one.summary}", *one.diff, ""]
-            write_atomically(folder / name, "\n".join(lines).encode())
+            write_output(folder / name, "\n".join(lines).encode(), force=force)
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror or error}") from error
 
