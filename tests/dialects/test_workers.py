@@ -318,7 +318,6 @@ def test_one_that_falls_silent_and_does_not_end_is_killed(monkeypatch):
     def silent(line):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         line.close()
-        os.close(0)
         time.sleep(60)
 
     monkeypatch.setattr(workers, "serve", silent)
