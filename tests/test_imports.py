@@ -50,6 +50,7 @@ COMMON = {
     "environment",
     "git",
     "git_objects",
+    "hints",
     "resources",
     "config",
     "settings_file",

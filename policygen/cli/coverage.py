@@ -1,8 +1,10 @@
 """`policygen audit coverage`: which workloads are tuned for which architectures."""
 
+import sys
+
 import click
 
-from policygen.app.coverage import audit_coverage, is_under
+from policygen.app.coverage import audit_coverage, under
 from policygen.app.filters import Filter
 from policygen.cli.options import asked_options, out_option, output_options
 from policygen.cli.output import Out, Output, end
@@ -64,4 +66,7 @@ def coverage(
         out.write(render(document, form))
     else:
         output.show(document, print_coverage)
-    return end(errors, found=is_under(document, fail_under, inherited=inherited))
+    missed = under(document, fail_under, inherited=inherited)
+    for line in missed:
+        sys.stderr.write(f"policygen: {line}\n")
+    return end(errors, found=bool(missed))

@@ -55,7 +55,7 @@ def emit(
     document = emit_selectors(
         start(given["cub"], quiet=output.quiet),
         chosen_files(given),
-        given["arch"],
+        ",".join(given["archs"]) or None,
         choice_rules(given),
         algorithms=algorithms,
         std=17 if std == "17" else 20,

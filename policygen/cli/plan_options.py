@@ -20,7 +20,7 @@ from policygen.cli.result_options import (
 )
 
 GIVEN = (
-    "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
+    "files", "benches", "base", "cub", "regex", "axes", "archs", "reach", "collisions", "narrow",
     "any_gpu", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
     "without_samples", "confirm", "accept_unconfirmed",
 )  # fmt: skip
@@ -81,7 +81,13 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
     filter_options,
     cub_option,
     result_options,
-    click.option("--arch", metavar="ARCH", help="The architecture that is tuned: sm90."),
+    click.option(
+        "--arch",
+        "archs",
+        multiple=True,
+        metavar="ARCH",
+        help="The architecture that is tuned: sm90.",
+    ),
     click.option(
         "--db",
         "files",
@@ -107,7 +113,7 @@ def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Pla
     """Plans what is given on the command line."""
     names = ("reach", "collisions", "narrow", "provenance", "legacy")
     chosen = {name: given[name] for name in names} | {"force": given["any_gpu"]}
-    options = Options(arch=parse_target(given["arch"]), rules=choice_rules(given), **chosen)
+    options = Options(arch=parse_target(given["archs"]), rules=choice_rules(given), **chosen)
     files, base = chosen_files(given), given["measured_on"]
     return plan_tunings(session, files, options, measured_on=base, prove=prove)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from policygen.app.review import read_review, review_change, with_proofs
+from policygen.app.review import read_proofs, read_review, review_change, with_proofs
 from policygen.cli.options import cub_option, out_option, store_option
 from policygen.cli.output import Out
 from policygen.cli.start import start
@@ -71,11 +71,12 @@ def review(
     """
     if sass is not None and run_sass:
         raise click.UsageError("--sass and --run-sass exclude each other.")
+    proofs = read_proofs(effect, sass)
     if source is not None:
         document = read_review(Path(source))
     else:
         session = start(cub, store, whole=True, quiet=quiet)
         document = review_change(session, base, files=files, run_sass=run_sass)
-    document = with_proofs(document, effect, sass)
+    document = with_proofs(document, proofs)
     out.write(annotations(document) if annotate else render(document, form))
     return int(bool(document.failures))
