@@ -25,6 +25,8 @@ _MARKS = tuple(
         rb"<\?xml [^\n]+\n<!DOCTYPE svg .*<dc:title>policygen</dc:title>",
         rb"\x89PNG\r\n.*tEXtSoftware\0policygen",
         rb"PAR1.*policygen.*PAR1\Z",
+        # CUB 3.0.1 (specializations), cub_headers/3.0.1 [--cub]
+        rb"CUB [\d.]+ \((?:specializations|selectors)\), [^\n]+ \[",
         rb"benchmark,workload,arch,status,since,header,line,reason,score,variant\r?\n",
         rb"database,algorithm,subbench,gpu,ctk,cccl,variant,",
         # # cub.bench.scan.exclusive.sum T=I8 on sm90: DeviceScanKernel

@@ -132,6 +132,7 @@ def _archs(
     headers: frozenset[str] | None,
 ) -> tuple[str, ...]:
     """Those that are named, with all that the change should not reach."""
+    given = [one.strip() for text in given for one in text.split(",")]
     named = parse_archs([arch for arch in given if arch != EARLIER])
     if lost := sorted(named - set(compilable), key=arch_number):
         raise InputError(

@@ -9,7 +9,7 @@ from policygen.app.apply import AppliedChange, apply_plan, finish_applies
 from policygen.app.plan import read_plan
 from policygen.app.session import check_named
 from policygen.app.stores import store_option_of
-from policygen.cli.options import Command, as_one, force_option, output_options, store_option
+from policygen.cli.options import Command, as_one, output_options, store_option
 from policygen.cli.output import Out, Output
 from policygen.cli.plan_options import GIVEN, make_plan, planning_options
 from policygen.cli.progress import warn
@@ -20,10 +20,14 @@ from policygen.report.views.plan import print_apply, print_effect, print_plan
 
 
 def patch_option(command: Command) -> Command:
-    """`--patch` and `--force`, as one `patch`."""
+    """`--patch`, for which `--force` counts as for `-o`."""
     words = "Write the change for `git apply`, not to the tree."
-    named = click.option("--patch", "name", metavar="FILE", help=words)
-    return named(force_option(as_one(command, "patch", Out.chosen, "name", "force")))
+    named = click.option("--patch", "patch_file", metavar="FILE", help=words)
+    return named(as_one(command, "patch", _patch, "patch_file", shared="force"))
+
+
+def _patch(patch_file: str | None, *, force: bool) -> Out:
+    return Out.chosen(patch_file, force=force)
 
 
 @click.command()
@@ -55,7 +59,7 @@ def apply(
     changes on any architecture; else nothing is written. `policygen undo` takes it back.
     """
     if finish:
-        _check_alone("--finish", "plan_file", "as_diff", "check", "name", "no_prove")
+        _check_alone("--finish", "plan_file", "as_diff", "check", "patch_file", "no_prove")
         return _finish(given["cub"], store, output)
     if output.as_json and as_diff:
         raise click.UsageError("give --diff or --json, not both")

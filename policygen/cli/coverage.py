@@ -1,6 +1,7 @@
 """`policygen audit coverage`: which workloads are tuned for which architectures."""
 
 import sys
+from functools import partial
 
 import click
 
@@ -38,7 +39,7 @@ from policygen.report.views.coverage import print_coverage, render
     help="How it is written.",
 )
 @out_option
-@output_options
+@partial(output_options, own=True)
 def coverage(
     asked: Filter,
     cub: str | None,

@@ -19,7 +19,7 @@ from policygen.report.views.db_merge import print_merge
 @files_argument
 @click.option("-o", "--out", required=True, metavar="FILE", help="The database to write.")
 @force_option
-@output_options
+@partial(output_options, own=True)
 def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
     """Merges databases into one that CCCL's own scripts read; conflicts are reported.
 

@@ -36,7 +36,7 @@ from policygen.report.views.emit import print_emitted
     help=f"Of the selectors.  [default: the file's name, or {DEFAULT_NAMESPACE}]",
 )
 @click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the header does.")
-@output_options
+@partial(output_options, own=True)
 def emit(
     algorithms: tuple[str, ...],
     out: Out,

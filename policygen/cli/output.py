@@ -1,15 +1,18 @@
 """Where results go: standard output, or a file that was named."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TextIO, cast
 
 import click
 
 from policygen.errors import PolicygenError, Problems
 from policygen.outputs import check_free, write_output
+from policygen.report.sink import ShownStream
 
 
 class Printable(Protocol):
@@ -62,6 +65,20 @@ class Out:
             sys.stdout.write(text)
         else:
             write_output(self.path, text.encode("utf-8", "surrogateescape"), force=self.force)
+
+
+@contextmanager
+def printed() -> Iterator[BytesIO]:
+    """What is printed in the block, as it would stand in a file."""
+    data = BytesIO()
+    stream = TextIOWrapper(data, "utf-8", "surrogateescape", newline="", write_through=True)
+    before, own = sys.stdout, cast("TextIO", ShownStream(stream))
+    sys.stdout = own
+    try:
+        yield data
+    finally:
+        sys.stdout = before
+        stream.detach()  # else it would close what it has written to
 
 
 def end(errors: Sequence[PolicygenError], *, found: bool = False) -> int:

@@ -16,7 +16,7 @@ from policygen.report.views.plan import print_plan
 @planning_options
 @partial(out_option, text="Keep the plan, for `apply --plan`.")
 @click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the change does.")
-@output_options
+@partial(output_options, own=True)
 def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
     """Shows what results would change in a tree, and why; writes nothing to it.
 

@@ -48,6 +48,7 @@ from policygen.report.views.review import render
     type=click.Choice(["github"]),
     help="Print findings as a workflow's annotations instead, at file and line.",
 )
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
 def review(
     base: str | None,
@@ -61,6 +62,7 @@ def review(
     form: str,
     out: Out,
     annotate: str | None,
+    as_json: bool,
     quiet: bool,
 ) -> int:
     """Shows what a change of tuning headers means, made by policygen or by hand.
@@ -78,5 +80,5 @@ def review(
         session = start(cub, store, whole=True, quiet=quiet)
         document = review_change(session, base, files=files, run_sass=run_sass)
     document = with_proofs(document, proofs)
-    out.write(annotations(document) if annotate else render(document, form))
+    out.write(annotations(document) if annotate else render(document, "json" if as_json else form))
     return int(bool(document.failures))

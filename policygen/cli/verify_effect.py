@@ -12,16 +12,22 @@ from policygen.report.views.plan import print_effect
 
 
 @click.command("verify-effect")
-@click.option("--arch", metavar="ARCH", help="Only the last apply for this architecture.")
+@click.option(
+    "--arch",
+    "archs",
+    multiple=True,
+    metavar="ARCH",
+    help="Only the last apply for one of these architectures. Repeatable, or with commas.",
+)
 @cub_option
 @store_option
 @output_options
-def verify_effect(arch: str | None, cub: str | None, store: Path, output: Output) -> int:
+def verify_effect(archs: tuple[str, ...], cub: str | None, store: Path, output: Output) -> int:
     """Shows that the last apply has its effect: what was written is selected, nothing else changed.
 
     The headers are compared with what they were before it, on every architecture, for all
     workloads of the benchmarks. The exit status is 1 when something is not as planned.
     """
-    effect = verify(start(cub, store, whole=True, quiet=output.quiet), arch)
+    effect = verify(start(cub, store, whole=True, quiet=output.quiet), ",".join(archs) or None)
     output.show(effect, print_effect)
     return int(bool(effect.wrong))

@@ -21,7 +21,8 @@ from policygen.report.views.sass import print_sass, write_diffs
     "archs",
     multiple=True,
     metavar="ARCH",
-    help="For this arch, or 'earlier': all that the change should not reach.  [default: earlier]",
+    help="For this arch, or 'earlier': all that the change should not reach. Repeatable, or with"
+    " commas.  [default: earlier]",
 )
 @click.option(
     "--base",
@@ -43,7 +44,7 @@ from policygen.report.views.sass import print_sass, write_diffs
 @store_option
 @click.option("--allow-moved", is_flag=True, help="Other registers or order are no difference.")
 @click.option("--save", metavar="DIR", help="Keep the dumps, to compare with later: --base DIR.")
-@click.option("--out", metavar="DIR", help="Write a diff for each kernel that differs.")
+@click.option("--diffs", metavar="DIR", help="Write a diff for each kernel that differs.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Compiles at once.")
 @output_options
 def verify_sass(
@@ -58,7 +59,7 @@ def verify_sass(
     store: Path,
     allow_moved: bool,
     save: str | None,
-    out: str | None,
+    diffs: str | None,
     jobs: int | None,
     output: Output,
 ) -> int:
@@ -88,8 +89,8 @@ def verify_sass(
             dumps = plural(len(document.files), "dump")
             click.echo(f"saved in {save}: {dumps} ({document.toolchain})")
         return 0
-    if out is not None:
-        write_diffs(document, Path(out))
+    if diffs is not None:
+        write_diffs(document, Path(diffs))
     output.show(document, print_sass)
     if document.refused and not document.changed:
         count = plural(len(document.refused), "workload")

@@ -49,7 +49,7 @@ def scan_tree(folder, *changes):
 def test_an_entry_of_sm90_changes_its_own_kernels_there_and_nothing_on_sm80(capsys, tmp_path):
     tree = scan_tree(tmp_path, ENTRY)
     given = ("--cub", tree, "--base", root("3.0.1"), "-R", f"{SUM}$", "--arch", "90")
-    found = document(capsys, *given, "--arch", "sm80", "--out", tmp_path / "diffs", status=1)
+    found = document(capsys, *given, "--arch", "sm80", "--diffs", tmp_path / "diffs", status=1)
     assert {
         (one["arch"], one["workload"]["T"], one["workload"]["OffsetT"], one["kind"])
         for one in found["different"]
