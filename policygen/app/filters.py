@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from policygen.bindings.archs import ladder
+from policygen.bindings.archs import ladder, older
 from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_number, parse_arch
 from policygen.proof.toolchain import find_toolchain
@@ -45,7 +45,19 @@ def parse_regex(text: str) -> re.Pattern[str]:
 
 def parse_archs(texts: Sequence[str]) -> frozenset[str]:
     """Architectures as they are typed: `sm_90`, `90` and `9.0` are `sm90`, with commas or not."""
-    return frozenset(_parse_arch(one) for text in texts for one in text.split(","))
+    try:
+        return frozenset(parse_arch(one) for text in texts for one in text.split(","))
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def typed_archs(texts: Sequence[str], words: Sequence[str] = ()) -> tuple[str, ...]:
+    """The same, which are ones that there are: CUB would answer for any number.
+
+    `words` stand for several, and stay.
+    """
+    found = [one.strip() for text in texts for one in text.split(",")]
+    return tuple(dict.fromkeys(one if one in words else _typed_arch(one) for one in found))
 
 
 def parse_target(texts: Sequence[str]) -> str:
@@ -61,18 +73,14 @@ def parse_target(texts: Sequence[str]) -> str:
     return archs[0]
 
 
-def _parse_arch(text: str) -> str:
-    """One that there is: CUB would answer for any number."""
-    try:
-        arch = parse_arch(text)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    if text.strip()[-1] in "afAF":
+def _typed_arch(text: str) -> str:
+    (arch,) = parse_archs([text])
+    if text[-1] in "afAF":
         raise InputError(
             f"{text!r} is a compiler's target, and CUB selects by architecture alone",
             f"Write --arch {arch}, which is all of its targets.",
         )
-    if arch not in ladder() and arch not in _compiled():
+    if arch not in {*ladder(), *older()} and arch not in _compiled():
         raise InputError(
             f"there is no architecture {arch}",
             f"There are: {', '.join(ladder())}, and what nvcc compiles for.",

@@ -13,7 +13,7 @@ from policygen.report.views.lint import print_lint
 
 
 @click.command()
-@partial(asked_options, arch="Only this arch. Repeatable, or with commas.")
+@partial(asked_options, arch="Only this arch.")
 @click.option("--off", multiple=True, metavar="RULE", help="Without this rule. Repeatable.")
 @click.option("--only", multiple=True, metavar="RULE", help="Only this rule. Repeatable.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")

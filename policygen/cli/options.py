@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from policygen import settings_file
-from policygen.app.filters import Filter
+from policygen.app.filters import Filter, typed_archs
 from policygen.app.stores import STORE, own_store
 from policygen.cli.output import Out, Output, printed
 from policygen.errors import PolicygenError
@@ -64,12 +64,24 @@ def filter_options(command: Command) -> Command:
     )(command)
 
 
-def asked_options(
-    command: Command, arch: str = "For this arch. Repeatable, or with commas."
+def arch_option(
+    command: Command, text: str = "For this arch.", *, words: tuple[str, ...] = ()
 ) -> Command:
+    """`--arch`, again or with commas, as `archs`; `words` stand for several."""
+    return click.option(
+        "--arch",
+        "archs",
+        multiple=True,
+        metavar="ARCH",
+        callback=lambda _context, _option, texts: typed_archs(texts, words),
+        help=f"{text} Repeatable, or with commas.",
+    )(command)
+
+
+def asked_options(command: Command, arch: str = "For this arch.") -> Command:
     """HEADER…, `-R`, `-a` and `--arch`, as one `asked`."""
     command = as_one(command, "asked", Filter, "headers", "regex", "axes", "archs")
-    command = click.option("--arch", "archs", multiple=True, metavar="ARCH", help=arch)(command)
+    command = arch_option(command, arch)
     headers = click.argument("headers", nargs=-1, metavar="[HEADER]...")
     return headers(cub_option(filter_options(command)))
 

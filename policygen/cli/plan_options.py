@@ -1,6 +1,7 @@
 """What changes a plan, as options of `plan`, `apply` and whatever else plans."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from policygen.app.plan import Options, plan_tunings
 from policygen.app.planned import Planned
 from policygen.app.rules import Rules, choose_rules
 from policygen.app.session import Session
-from policygen.cli.options import Command, cub_option, decorated, filter_options
+from policygen.cli.options import Command, arch_option, cub_option, decorated, filter_options
 from policygen.cli.result_options import (
     confirm_option,
     given_results,
@@ -81,13 +82,7 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
     filter_options,
     cub_option,
     result_options,
-    click.option(
-        "--arch",
-        "archs",
-        multiple=True,
-        metavar="ARCH",
-        help="The architecture that is tuned: sm90.",
-    ),
+    partial(arch_option, text="The architecture that is tuned: sm90."),
     click.option(
         "--db",
         "files",

@@ -1,24 +1,19 @@
 """`policygen verify-effect`: what was applied is selected, and nothing else changed."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from policygen.app.effect import verify_effect as verify
-from policygen.cli.options import cub_option, output_options, store_option
+from policygen.cli.options import arch_option, cub_option, output_options, store_option
 from policygen.cli.output import Output
 from policygen.cli.start import start
 from policygen.report.views.plan import print_effect
 
 
 @click.command("verify-effect")
-@click.option(
-    "--arch",
-    "archs",
-    multiple=True,
-    metavar="ARCH",
-    help="Only the last apply for one of these architectures. Repeatable, or with commas.",
-)
+@partial(arch_option, text="Only the last apply for one of these architectures.")
 @cub_option
 @store_option
 @output_options

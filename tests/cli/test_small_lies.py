@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policygen import Filter
-from policygen.app.filters import parse_archs, parse_target
+from policygen.app.filters import parse_archs, parse_target, typed_archs
 from policygen.app.rules import choose_rules
 from policygen.demo.database import demo_database
 from policygen.errors import InputError
@@ -27,6 +27,8 @@ def test_architectures_are_given_with_commas_or_again():
     assert parse_archs(["sm90,10.0", "sm_103"]) == {"sm90", "sm100", "sm103"}
     assert parse_archs(["sm107", "12.1", "110"]) == {"sm107", "sm121", "sm110"}
     assert parse_target(["sm_90", "9.0"]) == "sm90"
+    assert typed_archs(["9.0,sm_100", "90", "earlier"], ["earlier"]) == ("sm90", "sm100", "earlier")
+    assert typed_archs(["sm35"]) == ("sm35",)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def test_architectures_are_given_with_commas_or_again():
 )
 def test_an_architecture_that_there_is_not_is_no_question(text, message):
     with pytest.raises(InputError) as caught:
-        parse_archs([text])
+        typed_archs([text])
     assert str(caught.value).startswith(message)
 
 
@@ -54,7 +56,7 @@ def test_an_architecture_that_the_compiler_knows_is_one(monkeypatch):
     made = toolchain.find_toolchain()
     newer = type("Newer", (), {"archs": (*made.archs, "sm130")})
     monkeypatch.setattr("policygen.app.filters.find_toolchain", lambda: newer)
-    assert parse_archs(["sm130"]) == {"sm130"}
+    assert typed_archs(["sm130"]) == ("sm130",)
 
 
 def test_one_architecture_is_tuned_at_a_time():
