@@ -32,10 +32,10 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
     store = ["--store", str(folder / "policygen.db")]
     plan = folder / "plan.json"
     yield (
-        "What was measured, and which variants are worth it?",
+        "What was measured (here it is made up), and which variants are worth it?",
         ["db", "choose", "-q", str(database)],
     )
-    yield "What would change, and why?", ["plan", *given, "-o", str(plan)]
+    yield "What would change, and why? (The scores are made up)", ["plan", *given, "-o", str(plan)]
     yield (
         "Write it: the compiler proves first what it does",
         ["apply", "--plan", str(plan), *written, *store],

@@ -175,6 +175,11 @@ class VerifySass(Document):
     refused: tuple[Refused, ...] = ()
 
     @property
+    def unmeant(self) -> tuple[Different, ...]:
+        """Kernels that differ, and for whose workload nothing else was written."""
+        return tuple(one for one in self.different if not one.as_written)
+
+    @property
     def changed(self) -> bool:
         """Whether anything is not as it was, and was not written so."""
         found = [one for one in self.different if one.kind == "different" or not self.allow_moved]

@@ -38,7 +38,11 @@ def test_the_whole_loop_runs_and_the_tree_is_as_it_was(capsys, workplace, tmp_pa
     assert sorted(path.name for path in (tree / TUNINGS).iterdir() if path.is_file()) == sorted(
         path.name for path in (cub_tree("3.0.1") / TUNINGS).iterdir()
     )
-    assert out.startswith("1. What was measured, and which variants are worth it?\n$ policygen db")
+    assert out.startswith(
+        f"{demo.MADE_UP}\n1. What was measured (here it is made up), and which variants are"
+        " worth it?\n$ policygen db"
+    )
+    assert "\n2. What would change, and why? (The scores are made up)\n$ policygen plan" in out
     typed = commands(out)
     assert [" ".join(c)[: len(known)] for c, known in zip(typed, COMMANDS, strict=True)] == COMMANDS
     words = " ".join(out.split())
@@ -75,7 +79,7 @@ def test_it_stops_where_a_command_finds_something(capsys, monkeypatch, tree, thr
     )
     status, out, _ = run(capsys, "demo", "--cub", tree)
     assert status == 1
-    assert out.startswith("1. Check\n$ policygen apply --check")
+    assert out.startswith(f"{demo.MADE_UP}\n1. Check\n$ policygen apply --check")
     assert "Never" not in out
 
 
@@ -114,7 +118,7 @@ def test_a_folder_that_cannot_be_made_is_told(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     status, out, err = run(capsys, "demo", "--cub", tmp_path, "--folder", "file/demo")
-    assert (status, out) == (2, "")
+    assert (status, out) == (2, f"{demo.MADE_UP}\n")
     assert err.startswith("policygen: error: cannot write file/demo/run.db: ")
 
 
