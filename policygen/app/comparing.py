@@ -115,7 +115,8 @@ def narrowed(compiles: Compiles, progress: Progress | None) -> Compiles:
     if touch is None:
         return replace(compiles, meant=mine)
     first = [spot for spot in compiles.spots if spot in touch.changed]
-    spots = (*first, *(spot for spot in compiles.spots if spot in touch.decided))
+    others = (s for s in compiles.spots if touch.reaches(s) and s not in touch.changed)
+    spots = (*first, *others)
     left = len(compiles.spots) - len(spots)
     remarks = compiles.remarks
     if left:

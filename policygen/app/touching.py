@@ -1,11 +1,12 @@
 """Which workloads a change can touch: those that need a compile, and how the others are known."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.app.base import Base
 from policygen.app.change import read_before
-from policygen.app.filters import EVERYTHING, Filter
+from policygen.app.filters import Filter
 from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.resolve import ask_values
@@ -23,6 +24,8 @@ from policygen.report.console import plural
 from policygen.source.code_diff import first_difference
 from policygen.source.files import read_bytes
 
+_WORD = re.compile(r"\w+")
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -32,13 +35,18 @@ class Touch:
     """Workloads that get other values."""
     decided: frozenset[Spot]
     """Those that an entry decides which says something else, with the same values."""
+    asked: frozenset[Spot]
+    """What the compiler was asked about; of the same architectures nothing is known of others."""
+    archs: frozenset[str]
+    """The architectures that were asked about; no policy of the others reads what changed."""
     known: str
     """How it is known that it reaches nothing else."""
 
-    @property
-    def spots(self) -> frozenset[Spot]:
-        """All that need a compile."""
-        return self.changed | self.decided
+    def reaches(self, spot: Spot) -> bool:
+        """Whether a workload needs a compile."""
+        if spot[1] not in self.archs:
+            return False
+        return spot in self.changed or spot in self.decided or spot not in self.asked
 
 
 def meant(plan: Plan | None) -> frozenset[Spot]:
@@ -69,26 +77,52 @@ def find_touch(
         for name in wanted
     ):
         return None
-    families = tuple({one.place: one.family for one in entries}.values())
+    families = _heirs(before, after, entries)
     sides = [*before.headers, *after.headers]
-    others = unread(families, sides, archs)
+    # Which returns a function gets to is for the compiler to say: one compile tells of all.
+    in_text = not any(header.selectors for header in sides)
+    others = unread(families, sides, archs) if in_text else ()
     asked = [arch for arch in archs if arch not in others]
-    found = _asked(before, after, entries, asked, progress) if asked else ({}, {})
+    names = frozenset(family.name for family in families)
+    found = _asked(before, after, entries, names, asked, progress)
     if found is None:
         return None
-    changed, decided = (frozenset(one) for one in found)
-    return Touch(changed, decided, _known(entries, others, asked))
+    changed, decided, known = found
+    return Touch(changed, decided, known, frozenset(asked), _known(entries, others, asked))
+
+
+def _heirs(before: ReadTree, after: ReadTree, entries: Sequence[Touched]) -> tuple[Family, ...]:
+    """The families of touched entries, and those with entries that inherit from one of them."""
+    every = [
+        family
+        for side in (before, after)
+        for header in side.headers
+        for family in (*header.families, *header.selectors)
+    ]
+    names = frozenset(one.family.name for one in entries)
+    while more := {f.name for f in every if any(_inherits(e, names) for e in f.entries)} - names:
+        names |= more
+    return tuple(family for family in every if family.name in names)
+
+
+def _inherits(entry: Entry, names: frozenset[str]) -> bool:
+    """Whether it names one of some families: `sm90_tuning` is no part of `sm90_tuning_vals`."""
+    return not names.isdisjoint(_WORD.findall(entry.inherits or ""))
 
 
 def _asked(
     before: ReadTree,
     after: ReadTree,
     entries: Sequence[Touched],
+    names: frozenset[str],
     archs: Sequence[str],
     progress: Progress | None,
-) -> tuple[Iterable[Spot], Iterable[Spot]] | None:
-    """The workloads with other values, and those that a changed entry decides."""
-    where = Filter(archs=tuple(archs)) if archs else EVERYTHING
+) -> tuple[frozenset[Spot], frozenset[Spot], frozenset[Spot]] | None:
+    """The workloads with other values, those that a changed entry decides, and all."""
+    nothing: frozenset[Spot] = frozenset()
+    if not archs:
+        return nothing, nothing, nothing
+    where = Filter(archs=tuple(archs))
     told = []
     for side in (before, after):
         resolution, errors = ask_values(side, where, progress=progress)
@@ -96,16 +130,16 @@ def _asked(
             return None
         told.append(_rows(resolution))
     old, new = told
-    spots = old.keys() | new.keys()
-    changed = {spot for spot in spots if _values(old, spot) != _values(new, spot)}
-    places = _places(before, entries), _places(after, entries)
-    decided = {
+    spots = frozenset(old.keys() | new.keys())
+    changed = frozenset(spot for spot in spots if _values(old, spot) != _values(new, spot))
+    places = _places(before, entries, names), _places(after, entries, names)
+    decided = frozenset(
         spot
         for spot in spots
         for rows, mine in zip((old, new), places, strict=True)
         if spot in rows and rows[spot].entry in mine
-    }
-    return changed, decided - changed
+    )
+    return changed, decided - changed, spots
 
 
 def _rows(resolution: Resolution) -> Mapping[Spot, ResolvedRow]:
@@ -116,16 +150,17 @@ def _values(rows: Mapping[Spot, ResolvedRow], spot: Spot) -> object:
     return rows[spot].values if spot in rows else None
 
 
-def _places(side: ReadTree, entries: Sequence[Touched]) -> frozenset[EntryPlace]:
+def _places(
+    side: ReadTree, entries: Sequence[Touched], names: frozenset[str]
+) -> frozenset[EntryPlace]:
     """The entries of a side that say something else, and those that inherit from their family."""
     places = {EntryPlace.of(f, e) for f, e in _entries(side, entries)}
-    names = {one.family.name for one in entries}
     heirs = {
         EntryPlace.of(family, entry)
         for header in side.headers
         for family in (*header.families, *header.selectors)
         for entry in family.entries
-        if entry.inherits and any(name in entry.inherits for name in names)
+        if _inherits(entry, names)
     }
     return frozenset(places | heirs)
 

@@ -401,6 +401,22 @@ def test_a_difference_that_nobody_wrote_is_one(capsys, tree, tmp_path):
     assert {one["workload"]["T"] for one in found["different"]} == {"I32", "F32"}
 
 
+def test_what_an_entry_is_inherited_by_is_touched_on_the_architectures_of_the_heirs(
+    capsys, tmp_path
+):
+    """The policies of sm100 read families of their own, whose entries inherit from sm90's."""
+    name = "tuning_radix_sort.cuh"
+    entry = "sm90_small_key_tuning<1,  0, 4> { static constexpr int threads = 512;"
+    data = replaced(header("3.0.1", name), (entry, entry.replace("512", "384")))
+    tree = changed_tree(tmp_path, "3.0.1", {name: data})
+    given = ("--cub", tree, "--base", root("3.0.1"))
+    found = {a: planned_compiles(capsys, *given, "--arch", a) for a in ("sm80", "sm90", "sm100")}
+    assert (found["sm80"]["workloads"], found["sm80"]["changed"]) == (0, 0)
+    assert found["sm90"]["changed"] > 0
+    assert found["sm100"]["changed"] > 0
+    assert all(one["workloads"] + one["untouched"] == 54 for one in found.values())
+
+
 def test_what_differs_outside_of_entries_can_touch_everything(capsys, tree):
     edited(tree, ("namespace three_way_partition\n{", "namespace three_way_partition\n{int a();"))
     given = ("--cub", tree, "--base", root("3.0.1"), "--arch", "sm80")
