@@ -193,9 +193,8 @@ def test_machine_code_is_run_or_read(capsys, applied, tmp_path):
     tree, _ = applied
     given = ("-R", f"{THREE}$", "-a", "T=I32", "-a", "OffsetT=I32", "--arch", "sm90")
     sass_json = tmp_path / "sass.json"
-    assert (
-        run(capsys, "verify-sass", "--cub", tree, *given, "--json", "-q", "-o", sass_json)[0] == 0
-    )
+    kept = ("--json", "-q", "-o", sass_json)
+    assert run(capsys, "verify-sass", "--cub", tree, *given, *kept)[0] == 0
     found = document(capsys, "--cub", tree, "--sass", sass_json)
     assert found["sass"]["archs"] == ["sm90"]
     _, out, _ = review(capsys, "--cub", tree, "--sass", sass_json)
