@@ -24,7 +24,7 @@ from policygen.model.reach import Reach
 from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
 from policygen.model.review import Review
-from policygen.model.sass import Dump, DumpIndex, VerifySass
+from policygen.model.sass import Dump, DumpIndex, SassCompiles, VerifySass
 from policygen.model.tuning import Scan
 from policygen.model.undo import Undo
 
@@ -47,6 +47,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Reach,
     Resolution,
     Review,
+    SassCompiles,
     Scan,
     Undo,
     VerifySass,

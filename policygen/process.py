@@ -25,6 +25,8 @@ PIPE = subprocess.PIPE
 ENDLESS = "it did not end"
 GRACE = 3.0
 """Seconds that a program has to end when it is asked to; then it is killed."""
+LIMIT = 600.0
+"""Seconds for a program of which nobody says how long it may take; whole ones take seconds."""
 _BOOT = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1));"
     " runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
@@ -127,7 +129,7 @@ def run(
     command: Sequence[str],
     *,
     given: str = "",
-    limit: float | None = None,
+    limit: float | None = LIMIT,
     install: str,
     remedy: str | None = None,
     **options: Unpack[RunOptions],
@@ -143,7 +145,7 @@ def output(
     command: Sequence[str],
     *,
     given: bytes = b"",
-    limit: float | None = None,
+    limit: float | None = LIMIT,
     install: str,
     remedy: str | None = None,
     **options: Unpack[RunOptions],

@@ -94,6 +94,46 @@ def test_what_another_thread_runs_is_ended(tmp_path, deaf):
     assert gone(started)
 
 
+def leads_deaf_one(pid):
+    """The command of a program that ends when it is asked to, and whose own child does not."""
+    code = (
+        "import subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-c', sys.argv[2], sys.argv[1]])\n"
+        "time.sleep(60)\n"
+    )
+    return [sys.executable, "-c", code, str(pid), DEAF]
+
+
+def test_what_a_program_started_is_killed_with_it_when_only_that_is_deaf(tmp_path):
+    pid = tmp_path / "pid"
+    thread, caught = in_thread(lambda: run(leads_deaf_one(pid), install=""))
+    started = wait_for(pid)
+    began = time.monotonic()
+    with ending():
+        thread.join(10)
+    assert time.monotonic() - began < 5
+    assert [error.status for error in caught] == [-signal.SIGTERM]
+    assert soon(lambda: gone(started))
+
+
+def test_a_deaf_program_has_no_longer_than_the_limit_and_the_grace(tmp_path):
+    pid = tmp_path / "pid"
+    began = time.monotonic()
+    for command in ([sys.executable, "-c", DEAF, str(pid)], leads_deaf_one(pid)):
+        with pytest.raises(ProcessError, match="it did not end within 2 seconds"):
+            run(command, install="", limit=2)
+        assert soon(lambda: gone(wait_for(pid)))
+    assert time.monotonic() - began < 15
+
+
+def test_no_program_is_waited_for_without_an_end(monkeypatch):
+    """Where nobody says how long it may take."""
+    assert process.LIMIT <= 600
+    monkeypatch.setitem(run.__kwdefaults__, "limit", 0.5)
+    with pytest.raises(ProcessError, match=r"it did not end within 0\.5 seconds"):
+        run(["sleep", "60"], install="")
+
+
 def test_nothing_starts_while_all_is_ended():
     with ending(), pytest.raises(ProcessError) as caught:
         run(["true"], install="")

@@ -11,7 +11,7 @@ from policygen.app.effect import proven
 from policygen.app.notes import Note, unsaid
 from policygen.app.outcomes import keep_choices, tell_outcome
 from policygen.app.planned import Planned
-from policygen.app.session import Session
+from policygen.app.session import Session, check_named
 from policygen.edit.apply import apply
 from policygen.edit.change import Change
 from policygen.edit.journal import AppliedRecord
@@ -44,6 +44,8 @@ def apply_plan(
 ) -> AppliedChange:
     """Shows what a plan does, and then writes it to the tree."""
     changed = planned.changed
+    if write:
+        check_named(session.cub)
     effect = proven(planned) if prove and changed else None
     made = AppliedChange(planned.plan, changed, _diff(planned, changed), effect)
     if changed and write:

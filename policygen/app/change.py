@@ -97,13 +97,13 @@ def find_change(session: Session, text: str | None) -> TreeChange:
         remarks.append(f"before it is CUB {base.cub.version}, and after CUB {cub.version}")
     names = sorted(contents)
     after = read_tree(cub, names) if names else ReadTree(cub, (), {}, ())
-    before = _before(base, names)
+    before = read_before(base, names)
     if errors := (*before.errors, *after.errors):
         raise Problems(errors)
     return TreeChange(base, before, after, contents, tuple(remarks))
 
 
-def _before(base: Base, names: Sequence[str]) -> ReadTree:
+def read_before(base: Base, names: Sequence[str]) -> ReadTree:
     """The side before; headers that were replaced are read where they stand before all others."""
     assert base.cub is not None
     if not names:

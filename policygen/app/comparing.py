@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policygen import tree
 from policygen.app.base import Base
 from policygen.app.filters import parse_archs
+from policygen.app.notes import Progress
 from policygen.app.reading import read_tree
+from policygen.app.touching import find_touch, meant
 from policygen.errors import InputError, Problems
 from policygen.model.arch import arch_number
 from policygen.model.cub import Cub
 from policygen.model.sass import Units
+from policygen.model.selection import Spot
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.proof.sass.archs import left_alone, tuned, unread
@@ -57,7 +60,17 @@ class Compiles:
     after: Mapping[Point, WorkloadUnit]
     units: Units
     archs: tuple[str, ...]
+    spots: tuple[Spot, ...]
+    """What is compiled, in this order."""
     remarks: tuple[str, ...]
+    headers: frozenset[str] | None = None
+    """The tuning headers that differ; none where any benchmark may be affected."""
+    changed: int = 0
+    """Of the spots those that get other values."""
+    untouched: int = 0
+    """Workloads, times architectures, that the change cannot touch."""
+    meant: frozenset[Spot] = frozenset()
+    """Workloads that other values were written for."""
 
 
 def choose_compiles(
@@ -85,7 +98,45 @@ def choose_compiles(
     wanted_archs = _archs(cub, base, archs, compilable, headers)
     if base and base.index and not any((p, a) in base.dumps for p in after for a in wanted_archs):
         raise InputError(f"{base.label}: the dumps hold nothing of what is asked")
-    return Compiles(cub, base, before, after, chosen.units, wanted_archs, tuple(remarks))
+    every = dict.fromkeys([*after, *before])
+    spots = tuple((point, arch) for arch in wanted_archs for point in every)
+    return Compiles(
+        cub, base, before, after, chosen.units, wanted_archs, spots, tuple(remarks), headers
+    )
+
+
+def narrowed(compiles: Compiles, progress: Progress | None) -> Compiles:
+    """What the change can touch, what it changes first; all where that is not known."""
+    base = compiles.base
+    if base is None or base.cub is None or compiles.headers is None or compiles.units != "calls":
+        return compiles
+    touch = find_touch(compiles.cub, base, compiles.headers, compiles.archs, progress)
+    mine = meant(base.plan)
+    if touch is None:
+        return replace(compiles, meant=mine)
+    first = [spot for spot in compiles.spots if spot in touch.changed]
+    others = (s for s in compiles.spots if touch.reaches(s) and s not in touch.changed)
+    spots = (*first, *others)
+    left = len(compiles.spots) - len(spots)
+    remarks = compiles.remarks
+    if left:
+        of = f"{left:,} of {len(compiles.spots):,} workloads, times architectures,"
+        remarks += (f"{of} are not compiled, as no change touches them (--all): {touch.known}",)
+    return replace(
+        compiles, spots=spots, remarks=remarks, changed=len(first), untouched=left, meant=mine
+    )
+
+
+def part_of(compiles: Compiles, shard: tuple[int, int] | None) -> Compiles:
+    """One part of several with the same work, as a matrix of a workflow has it."""
+    if shard is None:
+        return compiles
+    number, count = shard
+    spots = compiles.spots[number - 1 :: count]
+    told = f"part {number} of {count}: {len(spots):,} of {len(compiles.spots):,} workloads, times"
+    remarks = (*compiles.remarks, f"{told} architectures")
+    changed = len(compiles.spots[: compiles.changed][number - 1 :: count])
+    return replace(compiles, spots=spots, remarks=remarks, changed=changed)
 
 
 def _units(

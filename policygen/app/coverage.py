@@ -53,9 +53,13 @@ def audit_coverage(
     return document, errors
 
 
-def is_under(document: Coverage, least: float | None, *, inherited: bool) -> bool:
-    """Whether less than a share is tuned on any architecture."""
+def under(document: Coverage, least: float | None, *, inherited: bool) -> tuple[str, ...]:
+    """On which architectures less than a share is tuned, in words."""
     counted: tuple[CellStatus, ...] = ("tuned", "inherited") if inherited else ("tuned",)
-    return least is not None and any(
-        share.percent(counted) < least for share in document.totals.values()
+    shares = {arch: share.percent(counted) for arch, share in document.totals.items()}
+    words = " or ".join(counted)
+    return tuple(
+        f"{arch}: {share:.1f} % {words}, less than the {least:g} % of --fail-under"
+        for arch, share in shares.items()
+        if least is not None and share < least
     )

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from policygen.app.filters import nothing_matches
-from policygen.app.inputs import ResultFiles, open_inputs
+from policygen.app.inputs import ResultFiles, nothing_matches, open_inputs
 from policygen.errors import InputError
 from policygen.model.labels import BASE
 from policygen.model.results import DataWarning, MergeReport, RunKey
@@ -74,7 +73,10 @@ def plot_workload(
         open_inputs(given) as files,
         open_cases(files.databases, warnings, pattern, chosen) as cases,
     ):
-        case = _only([case for case in cases if measured.has(case.key)])
+        there = [case for case in cases if measured.has(case.key)]
+        if not there:
+            raise nothing_matches(given.where, given.files)
+        case = _only(there)
         scores = score_case(case, files.declared)
         where = ", ".join(f"{name}={value}" for name, value in case.workload.items())
         title = f"{case.algorithm}[{where}] on {case.key.gpu}"
@@ -95,8 +97,6 @@ def plot_workload(
 def _only(cases: Sequence[Case]) -> Case:
     if len(cases) == 1:
         return cases[0]
-    if not cases:
-        raise nothing_matches()
     names = "".join(
         f"\n    {case.algorithm}[{', '.join(f'{n}={v}' for n, v in case.workload.items())}]"
         f" on {case.key.gpu}, ctk {case.key.ctk}, cccl {case.key.cccl}, {' + '.join(case.files)}"

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from policygen.app.filters import nothing_matches, parse_regex
-from policygen.app.inputs import ResultFiles, open_inputs
+from policygen.app.filters import parse_regex
+from policygen.app.inputs import ResultFiles, nothing_matches, open_inputs
 from policygen.errors import InputError
 from policygen.model.results import DbCoverage, DbInfo, DbTop, Rules
 from policygen.results.coverage import cover
@@ -46,7 +46,7 @@ def rank_variants(
         )
         named = tuple(files.named(workload) for workload in document.workloads)
     if not named and not document.warnings:
-        raise nothing_matches()
+        raise nothing_matches(given.where, given.files)
     document = document.model_copy(update={"workloads": named})
     if record is not None:
         _keep_choices(record, document)
@@ -84,7 +84,7 @@ def cover_spaces(given: ResultFiles) -> DbCoverage:
     with open_inputs(given) as files:
         document = cover(files.databases, files.spaces, given.where.pattern, given.where.values)
     if not document.workloads and not document.warnings:
-        raise nothing_matches()
+        raise nothing_matches(given.where, given.files)
     return document
 
 
@@ -94,5 +94,5 @@ def describe_databases(given: ResultFiles) -> DbInfo:
         raise InputError("db info takes no -a", "It shows all axes with their values.")
     document = describe(expand(given.files), parse_regex(given.where.regex))
     if given.where.regex and not any(database.tables for database in document.databases):
-        raise nothing_matches()
+        raise nothing_matches(given.where, given.files)
     return document

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from policygen import tree
-from policygen.demo.database import demo_database
+from policygen.demo.database import GPU, demo_database
 from policygen.errors import InputError
 from policygen.tree.manifest import shipped
 from policygen.tree.store import current
@@ -15,6 +15,7 @@ ARCH = "sm90"
 def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Each step with its title; what it needs is there when it is asked for."""
     tree_option = [] if cub is None else ["--cub", cub]
+    written = tree_option
     if cub is None:
         version = current(tree.headers_folder(Path.cwd()))
         if version is None:
@@ -24,19 +25,20 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
         used = tree.find_any(None, Path.cwd())
         if used is None or used.found != "cub_headers":
             tree_option = ["--cub", version]
+        written = ["--cub", version]  # what is merely found is not written to
     database = folder / "run.db"
     write_database(database)
     given = ["--db", str(database), "--arch", ARCH, *tree_option]
     store = ["--store", str(folder / "policygen.db")]
     plan = folder / "plan.json"
     yield (
-        "What was measured, and which variants are worth it?",
+        "What was measured (here it is made up), and which variants are worth it?",
         ["db", "choose", "-q", str(database)],
     )
-    yield "What would change, and why?", ["plan", *given, "-o", str(plan)]
+    yield "What would change, and why? (The scores are made up)", ["plan", *given, "-o", str(plan)]
     yield (
         "Write it: the compiler proves first what it does",
-        ["apply", "--plan", str(plan), *tree_option, *store],
+        ["apply", "--plan", str(plan), *written, *store],
     )
     yield "Prove it again, workload by workload", ["verify-effect", "-v", *tree_option, *store]
     sass = ["verify-sass", "--arch", "sm100", "-a", "T=I8", "-a", "OffsetT=I32"]
@@ -44,8 +46,18 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
     yield "Take it back, byte for byte", ["undo", *store]
 
 
+def _is_demo(data: bytes) -> bool:
+    """Whether a file is a demo's database: it names a GPU that nobody has."""
+    return not data or (data.startswith(b"SQLite format 3\0") and GPU.encode() in data)
+
+
 def write_database(path: Path) -> None:
     """The demo database, made anew."""
+    if path.exists() and not (path.is_file() and _is_demo(path.read_bytes())):
+        raise InputError(
+            f"{path}: exists already, and is no database of the demo",
+            "Name another folder: --folder FOLDER",
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """A header of policy selectors for CUB's public API, made from results."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +13,7 @@ from policygen.app.ranking import ranked
 from policygen.app.session import Session
 from policygen.bindings.archs import next_arch
 from policygen.bindings.load import bound
+from policygen.bindings.recorded import version_of
 from policygen.dialects.selectors.functions import Struct
 from policygen.dialects.user.aggregates import find_aggregates
 from policygen.dialects.user.header import HeaderTarget, render, selector_of
@@ -23,6 +24,7 @@ from policygen.model.cub import Cub
 from policygen.model.emit import EmitAction, EmitProof, Emitted
 from policygen.model.policies import Policies, Question
 from policygen.model.results import Rules, ScoredWorkload
+from policygen.planning.bases import several
 from policygen.planning.emit_judge import judge, questions
 from policygen.planning.emitter import Emitter
 from policygen.proof.overlay import overlay
@@ -54,7 +56,7 @@ def emit_selectors(
     prove: bool = True,
 ) -> Emitted:
     """Makes the text of a header, and shows what it does; `out` is what it shall be called."""
-    target, cub = parse_target(arch), session.cub
+    target, cub = parse_target([] if arch is None else [arch]), session.cub
     spelled = _namespace(namespace, out)
     _check_version(cub)
     structs = _structs(cub)
@@ -92,6 +94,7 @@ def emit_selectors(
         namespace=spelled,
         selectors=selectors,
         actions=tuple(actions),
+        remarks=tuple(_remarks(actions, cub.version)),
         shared=tuple(name for each in written for name in each.shared),
         proof=proof,
         text=text,
@@ -169,6 +172,17 @@ def _proven(
     if wrong:
         raise EffectError(wrong)
     return proof
+
+
+def _remarks(actions: Sequence[EmitAction], version: str) -> Iterator[str]:
+    """What the results were measured against, where that is not this CUB."""
+    written = [one for one in actions if one.decision == "write"]
+    for measured in sorted({version_of(one.cccl) for one in written} - {version}):
+        yield (
+            f"measured on CCCL {measured}, and the header is for CUB {version}: the scores are"
+            f" against the base of {measured}; whether it is the same here was not asked"
+        )
+    yield from several((one.name, one.cccl) for one in written)
 
 
 def _nothing(actions: Sequence[EmitAction]) -> InputError:

@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from policygen.errors import InputError
-from policygen.model.arch import parse_arch
+from policygen.bindings.archs import ladder, older
+from policygen.errors import InputError, PolicygenError
+from policygen.model.arch import arch_number, parse_arch
+from policygen.proof.toolchain import find_toolchain
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +44,55 @@ def parse_regex(text: str) -> re.Pattern[str]:
 
 
 def parse_archs(texts: Sequence[str]) -> frozenset[str]:
-    """Architectures as they are typed: `sm_90`, `90` and `9.0` are `sm90`."""
+    """Architectures as they are typed: `sm_90`, `90` and `9.0` are `sm90`, with commas or not."""
     try:
-        return frozenset(parse_arch(text) for text in texts)
+        return frozenset(parse_arch(one) for text in texts for one in text.split(","))
     except ValueError as error:
         raise InputError(str(error)) from error
 
 
-def parse_target(text: str | None) -> str:
+def typed_archs(texts: Sequence[str], words: Sequence[str] = ()) -> tuple[str, ...]:
+    """The same, which are ones that there are: CUB would answer for any number.
+
+    `words` stand for several, and stay.
+    """
+    found = [one.strip() for text in texts for one in text.split(",")]
+    return tuple(dict.fromkeys(one if one in words else _typed_arch(one) for one in found))
+
+
+def parse_target(texts: Sequence[str]) -> str:
     """The architecture that is tuned."""
-    if text is None:
+    archs = sorted(parse_archs(texts), key=arch_number)
+    if not archs:
         raise InputError("no architecture is given", "Name the one that was measured: --arch sm90")
+    if len(archs) > 1:
+        raise InputError(
+            f"one architecture is tuned at a time, and --arch names {', '.join(archs)}",
+            "Name the one that was measured.",
+        )
+    return archs[0]
+
+
+def _typed_arch(text: str) -> str:
     (arch,) = parse_archs([text])
+    if text[-1] in "afAF":
+        raise InputError(
+            f"{text!r} is a compiler's target, and CUB selects by architecture alone",
+            f"Write --arch {arch}, which is all of its targets.",
+        )
+    if arch not in {*ladder(), *older()} and arch not in _compiled():
+        raise InputError(
+            f"there is no architecture {arch}",
+            f"There are: {', '.join(ladder())}, and what nvcc compiles for.",
+        )
     return arch
+
+
+def _compiled() -> tuple[str, ...]:
+    """What the compiler knows, where there is one: it may be newer than what is written here."""
+    with suppress(PolicygenError):
+        return find_toolchain().archs
+    return ()
 
 
 def parse_axes(texts: Sequence[str]) -> Mapping[str, frozenset[str]]:
@@ -66,8 +105,3 @@ def parse_axes(texts: Sequence[str]) -> Mapping[str, frozenset[str]]:
         values = value.removeprefix("[").removesuffix("]").split(",")
         chosen[name] = frozenset(v.strip() for v in values)
     return chosen
-
-
-def nothing_matches() -> InputError:
-    """A filter that leaves no workload."""
-    return InputError("nothing matches", "See what there is: policygen db info DB...")

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.errors import InputError, Problems
+from policygen.hints import anchored
 from policygen.model.arch import parse_arch
 from policygen.model.bench import ParameterRange
 from policygen.model.results import ScoredWorkload
-from policygen.results.database import is_database
+from policygen.results.database import is_database, open_database
 from policygen.results.files import read_regular
 from policygen.results.load import expand
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
@@ -21,6 +22,10 @@ from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_
 if TYPE_CHECKING:
     from policygen.model.plan import Action
 
+_EXPECTED = (
+    "Expected a cccl_meta_bench.db, or what NVBench writes with --jsonbin or --json;"
+    " a benchmark's source (.cu) or a search space (.csv) beside one tells what was declared."
+)
 FromFiles = TypeVar("FromFiles", "Action", ScoredWorkload)
 
 
@@ -102,6 +107,17 @@ def is_results(path: Path) -> bool:
         return False
 
 
+def nothing_matches(where: Filter, files: Sequence[str]) -> InputError:
+    """A filter that leaves nothing of what was measured."""
+    names: list[str] = []
+    for path in expand(files):
+        if is_database(path):
+            with open_database(path) as database:
+                names += [table.algorithm for table in database.tables]
+    hint = anchored(where.pattern, names)
+    return InputError("nothing matches", hint or "See what there is: policygen db info DB...")
+
+
 @contextmanager
 def open_inputs(given: ResultFiles) -> Iterator[Inputs]:
     """Sorts files by their content; NVBench's results become a database for the time being."""
@@ -114,11 +130,11 @@ def open_inputs(given: ResultFiles) -> Iterator[Inputs]:
                 databases.append(path)
             elif is_nvbench(data := read_regular(path)):
                 runs.append(path)
-            elif data and b"\0" not in data:
+            elif data and b"\0" not in data and _declares(path, data):
                 others.append(path)
             else:
                 raise InputError(
-                    f"{path}: not an SQLite database", "Expected a cccl_meta_bench.db."
+                    f"{path}: neither a tuning database nor a result of NVBench", _EXPECTED
                 )
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
@@ -132,6 +148,16 @@ def open_inputs(given: ResultFiles) -> Iterator[Inputs]:
         if not databases:
             raise InputError("no database is given", "Name a cccl_meta_bench.db.")
         yield Inputs(tuple(databases), spaces, declared, made, expand(given.confirm))
+
+
+def _declares(path: Path, data: bytes) -> bool:
+    """Whether a text may be a benchmark's source, or a search space; by its name, or its content.
+
+    What is wrong in it is told by who reads it.
+    """
+    from policygen.source.benchmarks.meta import is_meta  # most have nothing to read
+
+    return path.suffix in {".cu", ".cuh", ".csv"} or is_meta(data) or b"%RANGE%" in data
 
 
 def _benchmarks(

@@ -39,7 +39,7 @@ def audit_lint(
     scan, errors = scan_tunings(cub, everything, selectors=True, note=note)
     families = None
     found, paths = tree_and_headers(asked.headers, cub)
-    if asked.regex or asked.archs:
+    if asked.regex or asked.archs or asked.axes:
         # What an entry inherits may stand in a family that is not asked for.
         chosen, _ = scan_tunings(cub, replace(asked, axes=()), selectors=True)
         families = {family_name(family) for family in chosen.families}

@@ -16,8 +16,9 @@ from policygen.app.session import Session
 from policygen.dialects.protocol import TuningTree
 from policygen.errors import InputError
 from policygen.model.plan import Options, Plan
+from policygen.model.workload import in_words
 from policygen.planning.again import again, check_decisions, check_same
-from policygen.planning.bases import base_remarks
+from policygen.planning.bases import base_remarks, several
 from policygen.planning.files import check_tree
 from policygen.planning.legacy import part
 from policygen.planning.memory import remembered
@@ -69,6 +70,9 @@ def plan_ranked(
     plan = planner.plan(workloads)
     asked = {action.cccl for action in plan.actions if action.before is not None}
     remarks = base_remarks(plan, version, measured_trees(session, measured_on, asked))
+    remarks += several(
+        (in_words(one.benchmark, one.workload), one.cccl) for one in plan.actions if one.written
+    )
     remarks += served(plan, compiler.headers)
     work = Planned(plan, found, data, compiler)
     plan = with_families(work, planner, workloads)

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from policygen.app.filters import nothing_matches
-from policygen.app.inputs import Inputs, ResultFiles, open_inputs
+from policygen.app.inputs import Inputs, ResultFiles, nothing_matches, open_inputs
 from policygen.app.notes import Note, tell_warnings
 from policygen.errors import InputError
 from policygen.model.results import DbTop, Rules, ScoredWorkload
@@ -54,6 +53,6 @@ def ranked(given: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
         told = [given.told(one) for one in top.workloads]
         asked, left_out = split(told, given.where.pattern, given.where.values)
         if not asked:
-            raise nothing_matches()
+            raise nothing_matches(given.where, given.files)
         written = tuple(held_back(one, rules) for one in asked)
         yield Ranked(files, top.model_copy(update={"workloads": written}), rules, left_out)

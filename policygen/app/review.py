@@ -21,6 +21,7 @@ from policygen.app.sass import compare_earlier
 from policygen.app.session import Session
 from policygen.app.stores import STORE
 from policygen.errors import Problems
+from policygen.model.base import Document
 from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
 from policygen.model.lint import Finding
@@ -121,13 +122,18 @@ def read_review(path: Path) -> Review:
     return _read(path, Review)
 
 
-def with_proofs(review: Review, effect: str | None, sass: str | None) -> Review:
-    """A review with what `verify-effect` and `verify-sass` printed."""
-    if effect is not None:
-        review = review.model_copy(update={"effect": _read(Path(effect), Effect)})
-    if sass is not None:
-        review = review.model_copy(update={"sass": _read(Path(sass), VerifySass)})
-    return review
+def read_proofs(effect: str | None, sass: str | None) -> dict[str, Document]:
+    """What `verify-effect` and `verify-sass` printed; read first, for a review takes its time."""
+    kinds: dict[str, tuple[str | None, type[Document]]] = {
+        "effect": (effect, Effect),
+        "sass": (sass, VerifySass),
+    }
+    return {n: _read(Path(file), kind) for n, (file, kind) in kinds.items() if file is not None}
+
+
+def with_proofs(review: Review, proofs: Mapping[str, Document]) -> Review:
+    """A review with what was proved besides."""
+    return review.model_copy(update=dict(proofs))
 
 
 def _unasked(

@@ -8,6 +8,8 @@ from policygen.model.labels import parse_label
 from policygen.model.results import Rules
 
 __all__ = ["Rules", "choose_rules"]
+_OPTIONS = {"worst_allowed": "worst"}
+_RATIOS = {"worst_allowed", "confidence", "least_score"}
 
 
 def choose_rules(current: str | None = None, **wanted: float | bool | None) -> Rules:
@@ -19,8 +21,13 @@ def choose_rules(current: str | None = None, **wanted: float | bool | None) -> R
         rules = Rules.model_validate({**rules.model_dump(), **given})
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0]).replace("_", "-")
-        raise InputError(f"--{name}: {first['msg']}") from error
+        name = str(first["loc"][0])
+        value = first["input"]
+        share = isinstance(value, float) and value >= 10 and name in _RATIOS
+        raise InputError(
+            f"--{_OPTIONS.get(name, name.replace('_', '-'))} {value}: {first['msg']}",
+            f"It is a ratio, not per cent: {value / 100:g}." if share else None,
+        ) from error
     if rules.prefer_simple and current is None:
         raise InputError("--prefer-simple needs --current", "Give the label of the present values.")
     if current is not None and parse_label(current) is None:

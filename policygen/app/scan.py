@@ -9,6 +9,7 @@ from policygen.app.notes import Note, unsaid
 from policygen.app.session import Session, open_session, tell_interrupted
 from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError, SourceError
+from policygen.hints import anchored, listed
 from policygen.model.base import Problem
 from policygen.model.cub import Cub
 from policygen.model.tuning import Family, Scan, TuningHeader
@@ -84,9 +85,13 @@ def nothing_left(asked: Filter, headers: Sequence[TuningHeader]) -> InputError:
     algorithms = sorted({algorithm(family.header) for family in families})
     known = sorted({family.arch for family in families}, key=lambda arch: int(arch[2:]))
     parameters = sorted({p.label for family in families for p in family.parameters})
+    names = [n for f in families for n in (algorithm(f.header), f"{f.namespace}::{f.name}")]
+    hint = anchored(asked.pattern, names)
     return InputError(
         f"nothing matches {' '.join(words)}",
-        f"Algorithms with tuning families: {', '.join(algorithms) or 'none'}\n"
+        f"{hint}\n  "
+        * bool(hint)
+        + f"Algorithms with tuning families: {', '.join(algorithms) or 'none'}\n"
         f"  archs: {', '.join(known) or 'none'}\n"
-        f"  template parameters for -a: {', '.join(parameters) or 'none'}",
+        f"  template parameters for -a: {listed(parameters) or 'none'}",
     )

@@ -1,5 +1,6 @@
 """The tree that is worked on, the store of what was written to it, and who is told how it goes."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from policygen.edit.interrupted import being_written, interrupted
 from policygen.edit.target import leftovers
 from policygen.errors import InputError
 from policygen.model.cub import Cub
+from policygen.report.console import nearby
 from policygen.tree.layout import tunings_folder
 
 _LEFT = """\
@@ -51,6 +53,19 @@ def open_session(
     session = Session(tree.find(cub, Path.cwd()), named, progress, note)
     tell_interrupted(session, whole=whole)
     return session
+
+
+def check_named(cub: Cub) -> None:
+    """An error for a tree that was merely found: it is read, and nothing is written to it."""
+    if cub.is_named:
+        return
+    name = cub.version if cub.found == "cub_headers" else nearby(Path(cub.root))
+    raise InputError(
+        f"nothing is written to CUB {cub.version} in {cub.root}: it was found, not named"
+        f" (found by: {cub.found})",
+        f"To write to this tree, add --cub {shlex.quote(name)}; to one of your own, --cub PATH."
+        " --diff, --check and --patch FILE write to no tree.",
+    )
 
 
 def tell_interrupted(session: Session, *, whole: bool = False) -> None:

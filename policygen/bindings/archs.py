@@ -26,6 +26,8 @@ class Archs(Record):
     """The file."""
 
     archs: tuple[ArchFacts, ...] = Field(alias="arch")
+    older: tuple[Arch, ...] = ()
+    """Architectures of which nothing needs to be known, and which trees may still name."""
 
 
 @cache
@@ -36,6 +38,11 @@ def _known() -> Archs:
 def ladder() -> tuple[str, ...]:
     """The architectures that are known, from the oldest to the newest."""
     return tuple(archs())
+
+
+def older() -> tuple[str, ...]:
+    """Other architectures that there were."""
+    return _known().older
 
 
 def next_arch(arch: str) -> str | None:

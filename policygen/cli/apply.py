@@ -7,15 +7,27 @@ import click
 
 from policygen.app.apply import AppliedChange, apply_plan, finish_applies
 from policygen.app.plan import read_plan
+from policygen.app.session import check_named
 from policygen.app.stores import store_option_of
-from policygen.cli.options import output_options, store_option
-from policygen.cli.output import Output, write_file
+from policygen.cli.options import Command, as_one, output_options, store_option
+from policygen.cli.output import Out, Output
 from policygen.cli.plan_options import GIVEN, make_plan, planning_options
 from policygen.cli.progress import warn
 from policygen.cli.start import start
 from policygen.errors import InputError
 from policygen.report.diff import print_diff
 from policygen.report.views.plan import print_apply, print_effect, print_plan
+
+
+def patch_option(command: Command) -> Command:
+    """`--patch`, for which `--force` counts as for `-o`."""
+    words = "Write the change for `git apply`, not to the tree."
+    named = click.option("--patch", "patch_file", metavar="FILE", help=words)
+    return named(as_one(command, "patch", _patch, "patch_file", shared="force"))
+
+
+def _patch(patch_file: str | None, *, force: bool) -> Out:
+    return Out.chosen(patch_file, force=force)
 
 
 @click.command()
@@ -25,7 +37,7 @@ from policygen.report.views.plan import print_apply, print_effect, print_plan
 @click.option(
     "--check", is_flag=True, help="Exit with 1 when something would change; write nothing."
 )
-@click.option("--patch", metavar="FILE", help="Write the change for `git apply`, not to the tree.")
+@patch_option
 @click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the change does.")
 @click.option("--finish", is_flag=True, help="Complete an apply that was interrupted.")
 @store_option
@@ -34,7 +46,7 @@ def apply(
     plan_file: str | None,
     as_diff: bool,
     check: bool,
-    patch: str | None,
+    patch: Out,
     no_prove: bool,
     finish: bool,
     store: Path,
@@ -47,20 +59,22 @@ def apply(
     changes on any architecture; else nothing is written. `policygen undo` takes it back.
     """
     if finish:
-        _check_alone("--finish", "plan_file", "as_diff", "check", "patch", "no_prove")
+        _check_alone("--finish", "plan_file", "as_diff", "check", "patch_file", "no_prove")
         return _finish(given["cub"], store, output)
     if output.as_json and as_diff:
         raise click.UsageError("give --diff or --json, not both")
+    dry = as_diff or check or patch.path is not None
     session = start(given["cub"], store, whole=True, quiet=output.quiet)
+    if not dry:
+        check_named(session.cub)  # before anybody waits for a plan
     if plan_file is None:
         planned = make_plan(session, given, prove=not no_prove)
     else:
         _check_alone("--plan")
         planned = read_plan(session, Path(plan_file))
-    dry = as_diff or check or patch is not None
     done = apply_plan(session, planned, prove=not no_prove, write=not dry)
-    if patch is not None:
-        write_file(Path(patch), done.diff.encode("utf-8", "surrogateescape"))
+    if patch.path is not None:
+        patch.write(done.diff)
     if output.as_json:
         click.echo(done.plan.to_json())
     elif as_diff:
@@ -109,17 +123,15 @@ def _print(done: AppliedChange, *, head: bool, verbose: bool) -> None:
         print_effect(done.effect, head=head, verbose=verbose)
 
 
-def _print_ending(
-    done: AppliedChange, store: Path, patch: str | None, *, dry: bool, proved: bool
-) -> None:
+def _print_ending(done: AppliedChange, store: Path, patch: Out, *, dry: bool, proved: bool) -> None:
     if not done.changed:
         click.echo("nothing to write")
         return
     names = ", ".join(sorted(done.changed))
     if not proved:
         click.echo("not proved: --no-prove was given")
-    if patch is not None:
-        click.echo(f"written to {patch}; the tree is as it was")
+    if patch.path is not None:
+        click.echo(f"written to {patch.path}; the tree is as it was")
     elif dry:
         click.echo(f"would change: {names}")
     else:

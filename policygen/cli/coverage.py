@@ -1,11 +1,14 @@
 """`policygen audit coverage`: which workloads are tuned for which architectures."""
 
+import sys
+from functools import partial
+
 import click
 
-from policygen.app.coverage import audit_coverage, is_under
+from policygen.app.coverage import audit_coverage, under
 from policygen.app.filters import Filter
-from policygen.cli.options import asked_options, output_options
-from policygen.cli.output import Output, end, write_out
+from policygen.cli.options import asked_options, out_option, output_options
+from policygen.cli.output import Out, Output, end
 from policygen.cli.result_options import gpu_option
 from policygen.cli.start import start
 from policygen.report.views.coverage import print_coverage, render
@@ -37,8 +40,8 @@ from policygen.report.views.coverage import print_coverage, render
     show_default=True,
     help="How it is written.",
 )
-@click.option("-o", "--out", metavar="FILE", help="Write it to a file.")
-@output_options
+@out_option
+@partial(output_options, own=True)
 def coverage(
     asked: Filter,
     cub: str | None,
@@ -48,7 +51,7 @@ def coverage(
     gpus: tuple[str, ...],
     compare: str | None,
     form: str,
-    out: str | None,
+    out: Out,
     output: Output,
 ) -> int:
     """Shows which workloads are tuned for which architectures, by asking the compiler.
@@ -57,14 +60,17 @@ def coverage(
     disabled (its entry is commented out) or unreachable (its entry is never taken). HEADER is an
     algorithm (scan) or a header's name. Without --arch: all archs that the tree has tunings for.
     """
-    if out is not None and form == "table" and not output.as_json:
+    if out.path is not None and form == "table" and not output.as_json:
         raise click.UsageError("-o is for --json and --format csv, md and html.")
     session = start(cub, quiet=output.quiet)
     document, errors = audit_coverage(session, asked, compare=compare, files=files, gpus=gpus)
     if output.as_json:
-        write_out(document.to_json() + "\n", out)
+        out.write(document.to_json() + "\n")
     elif form != "table":
-        write_out(render(document, form), out)
+        out.write(render(document, form))
     else:
         output.show(document, print_coverage)
-    return end(errors, found=is_under(document, fail_under, inherited=inherited))
+    missed = under(document, fail_under, inherited=inherited)
+    for line in missed:
+        sys.stderr.write(f"policygen: {line}\n")
+    return end(errors, found=bool(missed))

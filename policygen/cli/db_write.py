@@ -1,5 +1,6 @@
 """The commands of `policygen db` that write a file: merge, export, plot."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -7,8 +8,8 @@ import click
 from policygen.app.database_files import MeasuredWhere, export_rows, merge_databases, plot_workload
 from policygen.app.inputs import ResultFiles
 from policygen.app.notes import tell_warnings
-from policygen.cli.options import output_options
-from policygen.cli.output import Output
+from policygen.cli.options import force_option, out_option, output_options
+from policygen.cli.output import Out, Output
 from policygen.cli.progress import warn
 from policygen.cli.result_options import database_options, files_argument
 from policygen.report.views.db_merge import print_merge
@@ -17,8 +18,8 @@ from policygen.report.views.db_merge import print_merge
 @click.command()
 @files_argument
 @click.option("-o", "--out", required=True, metavar="FILE", help="The database to write.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@output_options
+@force_option
+@partial(output_options, own=True)
 def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
     """Merges databases into one that CCCL's own scripts read; conflicts are reported.
 
@@ -35,13 +36,13 @@ def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
 
 @click.command()
 @files_argument
-@click.option("-o", "--out", required=True, metavar="FILE", help="A .csv or a .parquet file.")
+@partial(out_option, text="A .csv or a .parquet file.", required=True)
 @click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
-def export(files: tuple[str, ...], out: str, quiet: bool) -> int:
+def export(files: tuple[str, ...], out: Out, quiet: bool) -> int:
     """Writes all rows as one flat table, CSV or Parquet."""
-    rows = export_rows(files, Path(out))
+    rows = export_rows(files, out.named)
     if not quiet:
-        click.echo(f"{rows:,} rows written to {out}")
+        click.echo(f"{rows:,} rows written to {out.path}")
     return 0
 
 
@@ -54,7 +55,7 @@ def export(files: tuple[str, ...], out: str, quiet: bool) -> int:
 @click.option("--ctk", metavar="VERSION", help="The version of the toolkit.")
 @click.option("--cccl", metavar="VERSION", help="The version of CCCL.")
 @click.option("--map", "axes_of_map", metavar="X,Y", help="The score over two parameters instead.")
-@click.option("-o", "--out", required=True, metavar="FILE", help="An .svg or a .png file.")
+@partial(out_option, text="An .svg or a .png file.", required=True)
 @click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
 def plot(
     given: ResultFiles,
@@ -63,7 +64,7 @@ def plot(
     ctk: str | None,
     cccl: str | None,
     axes_of_map: str | None,
-    out: str,
+    out: Out,
     quiet: bool,
 ) -> int:
     """Plots one workload: ratio to base by quantile per runtime workload, or a map of scores.
@@ -72,9 +73,9 @@ def plot(
     """
     measured = MeasuredWhere(gpu, ctk, cccl)
     warnings = plot_workload(
-        given, Path(out), variants=variants, parameters=axes_of_map, measured=measured
+        given, out.named, variants=variants, parameters=axes_of_map, measured=measured
     )
     tell_warnings(warnings, warn)
     if not quiet:
-        click.echo(f"written to {out}")
+        click.echo(f"written to {out.path}")
     return 0

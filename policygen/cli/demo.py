@@ -10,6 +10,9 @@ from policygen.app.demo import demo_steps
 from policygen.cli.options import cub_option
 
 FOLDER = "policygen-demo"
+MADE_UP = """\
+The numbers of this demo are made up: nobody measured them. What the compiler says of CUB is real.
+"""
 
 
 @click.command()
@@ -23,6 +26,7 @@ def demo(context: click.Context, cub: str | None, folder: str) -> int:
     and takes it back: the tree is as it was.
     """
     commands = context.find_root().command
+    click.echo(MADE_UP)
     for step, (title, arguments) in enumerate(demo_steps(cub, Path(folder)), start=1):
         line = shlex.join(arguments)
         click.echo(f"{'' if step == 1 else chr(10)}{step}. {title}\n$ policygen {line}")

@@ -1,13 +1,13 @@
 """`policygen emit`: a header of policy selectors for CUB's public API, made from results."""
 
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import click
 
 from policygen.app.emit import DEFAULT_NAMESPACE, emit_selectors
-from policygen.cli.options import output_options
-from policygen.cli.output import Output, write_file
+from policygen.cli.options import out_option, output_options
+from policygen.cli.output import Out, Output
 from policygen.cli.plan_options import choice_options, choice_rules, chosen_files
 from policygen.cli.start import start
 from policygen.report.views.emit import print_emitted
@@ -22,7 +22,7 @@ from policygen.report.views.emit import print_emitted
     metavar="NAME",
     help="Only these: reduce,scan. Repeatable.  [default: all that the databases hold]",
 )
-@click.option("-o", "--out", metavar="FILE", help="Where to write it.  [default: standard output]")
+@partial(out_option, text="Where to write it.  [default: standard output]")
 @click.option(
     "--std",
     type=click.Choice(["17", "20"]),
@@ -36,10 +36,10 @@ from policygen.report.views.emit import print_emitted
     help=f"Of the selectors.  [default: the file's name, or {DEFAULT_NAMESPACE}]",
 )
 @click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the header does.")
-@output_options
+@partial(output_options, own=True)
 def emit(
     algorithms: tuple[str, ...],
-    out: str | None,
+    out: Out,
     std: str,
     namespace: str | None,
     no_prove: bool,
@@ -51,25 +51,24 @@ def emit(
     The selectors go into the environment of a call. The compiler shows first that each workload
     that was tuned gets its policy, and every other one what CUB selects; else nothing is written.
     """
+    name = None if out.path is None else str(out.path)
     document = emit_selectors(
         start(given["cub"], quiet=output.quiet),
         chosen_files(given),
-        given["arch"],
+        ",".join(given["archs"]) or None,
         choice_rules(given),
         algorithms=algorithms,
         std=17 if std == "17" else 20,
         namespace=namespace,
-        out=out,
-        force=given["force"],
+        out=name,
+        force=given["any_gpu"],
         prove=not no_prove,
     )
-    if out is not None:
-        write_file(Path(out), document.text.encode())
+    if name is not None or not output.as_json:
+        out.write(document.text)
     if output.as_json:
         click.echo(document.to_json())
         return 0
-    if out is None:
-        click.echo(document.text, nl=False)
     if not output.quiet:
-        print_emitted(document, out, verbose=output.verbose)
+        print_emitted(document, name, verbose=output.verbose)
     return 0

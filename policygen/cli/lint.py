@@ -1,31 +1,26 @@
 """`policygen audit lint`: values that their algorithm cannot use."""
 
+from functools import partial
+
 import click
 
 from policygen.app.filters import Filter
 from policygen.app.lint import audit_lint, lint_rules
-from policygen.cli.options import cub_option, output_options
+from policygen.cli.options import asked_options, output_options
 from policygen.cli.output import Output, end
 from policygen.cli.progress import warn
 from policygen.report.views.lint import print_lint
 
 
 @click.command()
-@click.argument("headers", nargs=-1, metavar="[HEADER]...")
-@cub_option
-@click.option(
-    "-R", "regex", default="", metavar="REGEX", help="Only algorithms whose name begins with REGEX."
-)
-@click.option("--arch", "archs", multiple=True, metavar="ARCH", help="Only this arch. Repeatable.")
+@partial(asked_options, arch="Only this arch.")
 @click.option("--off", multiple=True, metavar="RULE", help="Without this rule. Repeatable.")
 @click.option("--only", multiple=True, metavar="RULE", help="Only this rule. Repeatable.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @output_options
 def lint(
-    headers: tuple[str, ...],
+    asked: Filter,
     cub: str | None,
-    regex: str,
-    archs: tuple[str, ...],
     off: tuple[str, ...],
     only: tuple[str, ...],
     list_rules: bool,
@@ -42,7 +37,6 @@ def lint(
         for name, summary in rules.items():
             click.echo(f"{name:{width}}  {summary}")
         return 0
-    asked = Filter(headers, regex, archs=archs)
     report, errors = audit_lint(cub, asked, only=only, off=off, note=warn)
     output.show(report, print_lint)
     return end(errors, found=bool(report.findings))

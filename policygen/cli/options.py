@@ -10,9 +10,10 @@ import click
 from click.core import ParameterSource
 
 from policygen import settings_file
-from policygen.app.filters import Filter
+from policygen.app.filters import Filter, typed_archs
 from policygen.app.stores import STORE, own_store
-from policygen.cli.output import Output
+from policygen.cli.output import Out, Output, printed
+from policygen.errors import PolicygenError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -63,10 +64,24 @@ def filter_options(command: Command) -> Command:
     )(command)
 
 
-def asked_options(command: Command, arch: str = "For this arch. Repeatable.") -> Command:
+def arch_option(
+    command: Command, text: str = "For this arch.", *, words: tuple[str, ...] = ()
+) -> Command:
+    """`--arch`, again or with commas, as `archs`; `words` stand for several."""
+    return click.option(
+        "--arch",
+        "archs",
+        multiple=True,
+        metavar="ARCH",
+        callback=lambda _context, _option, texts: typed_archs(texts, words),
+        help=f"{text} Repeatable, or with commas.",
+    )(command)
+
+
+def asked_options(command: Command, arch: str = "For this arch.") -> Command:
     """HEADER…, `-R`, `-a` and `--arch`, as one `asked`."""
     command = as_one(command, "asked", Filter, "headers", "regex", "axes", "archs")
-    command = click.option("--arch", "archs", multiple=True, metavar="ARCH", help=arch)(command)
+    command = arch_option(command, arch)
     headers = click.argument("headers", nargs=-1, metavar="[HEADER]...")
     return headers(cub_option(filter_options(command)))
 
@@ -89,8 +104,10 @@ def _believed(context: click.Context, _option: click.Parameter, store: str) -> P
     return own_store(store if source is ParameterSource.COMMANDLINE else None)
 
 
-def output_options(command: Command) -> Command:
-    """`--json`, `-q` and `-v`, as one `output`."""
+def output_options(command: Command, *, own: bool = False) -> Command:
+    """`--json`, `-q`, `-v` as one `output`; and `-o`, where the command has none of its `own`."""
+    if not own:
+        command = out_option(_into(command), "Write what is printed to a file.")
     return decorated(
         as_one(command, "output", Output, "as_json", "quiet", "verbose"),
         click.option("-v", "--verbose", is_flag=True, help="Say more."),
@@ -101,6 +118,43 @@ def output_options(command: Command) -> Command:
     )
 
 
+def out_option(
+    command: Command, text: str = "Write it to a file.", *, required: bool = False
+) -> Command:
+    """`-o` and `--force`, as one `out`."""
+    named = click.option("-o", "--out", "name", metavar="FILE", required=required, help=text)
+    return named(force_option(as_one(command, "out", Out.chosen, "name", "force")))
+
+
+def _into(command: Command) -> Command:
+    """The command, which prints into `out`; what it found counts also when it fails then."""
+
+    @wraps(command)
+    def run(*, out: Out, **given: Any) -> Any:
+        if out.path is None:
+            return command(**given)
+        with printed() as data:
+            status, error = None, None
+            try:
+                status = command(**given)
+            except PolicygenError as failed:
+                error = failed
+        if data.getvalue() or error is None:
+            out.write(data.getvalue().decode("utf-8", "surrogateescape"))
+        if error is not None:
+            raise error
+        return status
+
+    return cast("Command", run)
+
+
+def force_option(command: Command) -> Command:
+    """`--force`, beside every option that names a file to write."""
+    return click.option(
+        "--force", is_flag=True, help="Replace a file that is there, whoever made it."
+    )(command)
+
+
 def decorated(command: Command, *options: Callable[[Command], Command]) -> Command:
     """A command with options, the last one first."""
     for decorate in options:
@@ -108,12 +162,15 @@ def decorated(command: Command, *options: Callable[[Command], Command]) -> Comma
     return command
 
 
-def as_one(command: Command, name: str, make: Callable[..., object], *names: str) -> Command:
-    """The command, which gets some options as one value."""
+def as_one(
+    command: Command, name: str, make: Callable[..., object], *names: str, shared: str = ""
+) -> Command:
+    """The command, which gets some options as one value; one may be `shared` with others."""
 
     @wraps(command)
     def run(**given: Any) -> Any:
-        made = make(**{one: given.pop(one) for one in names})
+        more = {shared: given[shared]} if shared else {}
+        made = make(**{one: given.pop(one) for one in names}, **more)
         return command(**{name: made}, **given)
 
     return cast("Command", run)

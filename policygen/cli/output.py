@@ -1,15 +1,18 @@
 """Where results go: standard output, or a file that was named."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self, TextIO, cast
 
 import click
 
-from policygen.errors import InputError, PolicygenError, Problems
-from policygen.paths import write_atomically
+from policygen.errors import PolicygenError, Problems
+from policygen.outputs import check_free, write_output
+from policygen.report.sink import ShownStream
 
 
 class Printable(Protocol):
@@ -35,20 +38,47 @@ class Output:
             print_text(document, head=not self.quiet, verbose=self.verbose)
 
 
-def write_out(text: str, out: str | None) -> None:
-    """Writes to the file, if there is one, else to standard output."""
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        write_file(Path(out), text.encode())
+@dataclass(frozen=True, slots=True)
+class Out:
+    """The file that the user named, if one was, and whether what others made may go."""
+
+    path: Path | None = None
+    force: bool = False
+
+    @classmethod
+    def chosen(cls, name: str | None, *, force: bool) -> Self:
+        """Refuses a file that would be lost, before anybody waits for what shall replace it."""
+        path = None if name is None else Path(name)
+        if path is not None:
+            check_free(path, force=force)
+        return cls(path, force)
+
+    @property
+    def named(self) -> Path:
+        """The file, where there is always one."""
+        assert self.path is not None
+        return self.path
+
+    def write(self, text: str) -> None:
+        """Writes to the file, if there is one, else to standard output."""
+        if self.path is None:
+            sys.stdout.write(text)
+        else:
+            write_output(self.path, text.encode("utf-8", "surrogateescape"), force=self.force)
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Writes a file that the user named."""
+@contextmanager
+def printed() -> Iterator[BytesIO]:
+    """What is printed in the block, as it would stand in a file."""
+    data = BytesIO()
+    stream = TextIOWrapper(data, "utf-8", "surrogateescape", newline="", write_through=True)
+    before, own = sys.stdout, cast("TextIO", ShownStream(stream))
+    sys.stdout = own
     try:
-        write_atomically(path, data)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+        yield data
+    finally:
+        sys.stdout = before
+        stream.detach()  # else it would close what it has written to
 
 
 def end(errors: Sequence[PolicygenError], *, found: bool = False) -> int:

@@ -1,6 +1,7 @@
 """What changes a plan, as options of `plan`, `apply` and whatever else plans."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from policygen.app.plan import Options, plan_tunings
 from policygen.app.planned import Planned
 from policygen.app.rules import Rules, choose_rules
 from policygen.app.session import Session
-from policygen.cli.options import Command, cub_option, decorated, filter_options
+from policygen.cli.options import Command, arch_option, cub_option, decorated, filter_options
 from policygen.cli.result_options import (
     confirm_option,
     given_results,
@@ -21,8 +22,8 @@ from policygen.cli.result_options import (
 )
 
 GIVEN = (
-    "files", "benches", "base", "cub", "regex", "axes", "arch", "reach", "collisions", "narrow",
-    "force", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
+    "files", "benches", "base", "cub", "regex", "axes", "archs", "reach", "collisions", "narrow",
+    "any_gpu", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
     "without_samples", "confirm", "accept_unconfirmed", "gpus",
 )  # fmt: skip
 
@@ -38,8 +39,8 @@ _ACCEPT: Callable[..., Any] = click.option(
     default=None,
     help="Write also what only the search says that found it, and that may be luck.",
 )
-_FORCE: Callable[..., Any] = click.option(
-    "--force", is_flag=True, help="Take results of GPUs of other architectures."
+_ANY_GPU: Callable[..., Any] = click.option(
+    "--any-gpu", is_flag=True, help="Take results of GPUs of other architectures, too."
 )
 _WRITING: tuple[Callable[..., Any], ...] = (
     click.option(
@@ -83,7 +84,7 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
     cub_option,
     gpu_option,
     result_options,
-    click.option("--arch", metavar="ARCH", help="The architecture that is tuned: sm90."),
+    partial(arch_option, text="The architecture that is tuned: sm90."),
     click.option(
         "--db",
         "files",
@@ -96,20 +97,20 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
 
 def choice_options(command: Command) -> Command:
     """`--db`, `--arch`, and what a choice must fulfil."""
-    return decorated(command, rule_options, _ACCEPT, confirm_option, _FORCE, *_INPUTS)
+    return decorated(command, rule_options, _ACCEPT, confirm_option, _ANY_GPU, *_INPUTS)
 
 
 def planning_options(command: Command) -> Command:
     """`--db`, `--arch` and what changes the plan."""
-    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _FORCE)
+    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _ANY_GPU)
     return decorated(command, *chosen, *_WRITING, *_INPUTS)
 
 
 def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Planned:
     """Plans what is given on the command line."""
-    names = ("reach", "collisions", "narrow", "force", "provenance", "legacy")
-    chosen = {name: given[name] for name in names}
-    options = Options(arch=parse_target(given["arch"]), rules=choice_rules(given), **chosen)
+    names = ("reach", "collisions", "narrow", "provenance", "legacy")
+    chosen = {name: given[name] for name in names} | {"force": given["any_gpu"]}
+    options = Options(arch=parse_target(given["archs"]), rules=choice_rules(given), **chosen)
     files, base = chosen_files(given), given["measured_on"]
     return plan_tunings(session, files, options, measured_on=base, prove=prove)
 

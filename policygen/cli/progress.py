@@ -1,5 +1,6 @@
 """What is told on standard error while a command works."""
 
+import os
 import sys
 from shutil import get_terminal_size
 
@@ -34,5 +35,10 @@ def _bar(done: int, total: int, name: str) -> None:
     # A line that wraps could not be written over.
     shown = text[: get_terminal_size().columns - 1]
     stream = raw(sys.stderr)
-    stream.write(f"\r\x1b[K{shown if done < total else ''}")
+    line = shown if done < total else ""
+    if os.environ.get("NO_COLOR"):
+        # No escape at all: blanks instead of one that clears the line.
+        stream.write(f"\r{' ' * (get_terminal_size().columns - 1)}\r{line}")
+    else:
+        stream.write(f"\r\x1b[K{line}")
     stream.flush()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from policygen.app.review import read_review, review_change, with_proofs
-from policygen.cli.options import cub_option, store_option
-from policygen.cli.output import write_out
+from policygen.app.review import read_proofs, read_review, review_change, with_proofs
+from policygen.cli.options import cub_option, out_option, store_option
+from policygen.cli.output import Out
 from policygen.cli.result_options import gpu_option
 from policygen.cli.start import start
 from policygen.report.views.annotations import annotations
@@ -44,12 +44,13 @@ from policygen.report.views.review import render
     show_default=True,
     help="How it is written.",
 )
-@click.option("-o", "--out", metavar="FILE", help="Write it to a file.")
+@out_option
 @click.option(
     "--annotate",
     type=click.Choice(["github"]),
     help="Print findings as a workflow's annotations instead, at file and line.",
 )
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
 def review(
     base: str | None,
@@ -62,8 +63,9 @@ def review(
     run_sass: bool,
     source: str | None,
     form: str,
-    out: str | None,
+    out: Out,
     annotate: str | None,
+    as_json: bool,
     quiet: bool,
 ) -> int:
     """Shows what a change of tuning headers means, made by policygen or by hand.
@@ -74,11 +76,12 @@ def review(
     """
     if sass is not None and run_sass:
         raise click.UsageError("--sass and --run-sass exclude each other.")
+    proofs = read_proofs(effect, sass)
     if source is not None:
         document = read_review(Path(source))
     else:
         session = start(cub, store, whole=True, quiet=quiet)
         document = review_change(session, base, files=files, gpus=gpus, run_sass=run_sass)
-    document = with_proofs(document, effect, sass)
-    write_out(annotations(document) if annotate else render(document, form), out)
+    document = with_proofs(document, proofs)
+    out.write(annotations(document) if annotate else render(document, "json" if as_json else form))
     return int(bool(document.failures))

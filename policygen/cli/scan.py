@@ -13,7 +13,7 @@ from policygen.report.views.scan import print_scan
 
 
 @click.command()
-@partial(asked_options, arch="Only this arch. Repeatable.")
+@partial(asked_options, arch="Only this arch.")
 @click.option("--no-cache", is_flag=True, help="Read anew what is known from before.")
 @output_options
 def scan(asked: Filter, cub: str | None, no_cache: bool, output: Output) -> int:

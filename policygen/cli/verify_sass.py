@@ -1,27 +1,45 @@
 """`policygen verify-sass`: the machine code before and after, kernel by kernel."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
+from policygen.app.comparing import EARLIER
 from policygen.app.filters import Filter
-from policygen.app.sass import DumpIndex
+from policygen.app.sass import DumpIndex, SassCompiles
 from policygen.app.sass import verify_sass as verify
-from policygen.cli.options import cub_option, filter_options, output_options, store_option
+from policygen.cli.options import (
+    arch_option,
+    cub_option,
+    filter_options,
+    output_options,
+    store_option,
+)
 from policygen.cli.output import Output
 from policygen.cli.start import start
 from policygen.errors import InputError
 from policygen.report.console import plural
-from policygen.report.views.sass import print_sass, write_diffs
+from policygen.report.views.sass import announce, print_compiles, print_sass, write_diffs
+
+
+def _shard(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> tuple[int, int] | None:
+    """`2/4` as two numbers."""
+    if text is None:
+        return None
+    number, _, count = text.partition("/")
+    if number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count):
+        return int(number), int(count)
+    raise click.BadParameter(f"{text!r} is no part such as 2/4")
 
 
 @click.command("verify-sass")
-@click.option(
-    "--arch",
-    "archs",
-    multiple=True,
-    metavar="ARCH",
-    help="For this arch, or 'earlier': all that the change should not reach.  [default: earlier]",
+@partial(
+    arch_option,
+    text="For this arch, or 'earlier': all that the change should not reach.  [default: earlier]",
+    words=(EARLIER,),
 )
 @click.option(
     "--base",
@@ -29,7 +47,9 @@ from policygen.report.views.sass import print_sass, write_diffs
     help="What to compare with: a git revision, a folder, a fetched version, or saved dumps."
     "  [default: what the last apply replaced, else HEAD]",
 )
-@click.option("--all", "everything", is_flag=True, help="All benchmarks, whatever differs.")
+@click.option(
+    "--all", "everything", is_flag=True, help="All workloads of all benchmarks, whatever differs."
+)
 @filter_options
 @click.option(
     "--benchmarks", is_flag=True, help="Compile the checkout's own benchmarks, with TUNE_BASE=1."
@@ -43,7 +63,14 @@ from policygen.report.views.sass import print_sass, write_diffs
 @store_option
 @click.option("--allow-moved", is_flag=True, help="Other registers or order are no difference.")
 @click.option("--save", metavar="DIR", help="Keep the dumps, to compare with later: --base DIR.")
-@click.option("--out", metavar="DIR", help="Write a diff for each kernel that differs.")
+@click.option("--diffs", metavar="DIR", help="Write a diff for each kernel that differs.")
+@click.option(
+    "--shard",
+    metavar="I/N",
+    callback=_shard,
+    help="One part of N, for as many machines: --shard 1/4 to --shard 4/4.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be compiled; compile nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Compiles at once.")
 @output_options
 def verify_sass(
@@ -58,15 +85,19 @@ def verify_sass(
     store: Path,
     allow_moved: bool,
     save: str | None,
-    out: str | None,
+    diffs: str | None,
+    shard: tuple[int, int] | None,
+    dry_run: bool,
     jobs: int | None,
     output: Output,
 ) -> int:
     """Shows whether anything else changed: compares the machine code of kernels.
 
-    Each workload of the benchmarks whose header differs is compiled before and after; -R names
-    other ones, --all takes all, -a keeps some of their workloads. The exit status is 1 when a
-    kernel is not what it was; one that is only called differently is.
+    Workloads that the change can touch are compiled before and after, those that it changes first;
+    the others have the same source, and the output says how that is known. -R names benchmarks of
+    which all are compiled, --all takes all, -a keeps some of their workloads. The exit status is 1
+    when a kernel is not what it was; one that is only called differently is, and one that other
+    values were written for is as written.
     """
     if nvbench is not None and not benchmarks:
         raise click.UsageError("--nvbench is for --benchmarks.")
@@ -80,7 +111,13 @@ def verify_sass(
         allow_moved=allow_moved,
         save=None if save is None else Path(save),
         jobs=jobs,
+        shard=shard,
+        dry=dry_run,
+        announce=None if output.quiet else announce,
     )
+    if isinstance(document, SassCompiles):
+        output.show(document, print_compiles)
+        return 0
     if isinstance(document, DumpIndex):
         if output.as_json:
             click.echo(document.to_json())
@@ -88,8 +125,8 @@ def verify_sass(
             dumps = plural(len(document.files), "dump")
             click.echo(f"saved in {save}: {dumps} ({document.toolchain})")
         return 0
-    if out is not None:
-        write_diffs(document, Path(out))
+    if diffs is not None:
+        write_diffs(document, Path(diffs))
     output.show(document, print_sass)
     if document.refused and not document.changed:
         count = plural(len(document.refused), "workload")

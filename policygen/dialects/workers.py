@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +20,7 @@ from policygen.dialects.worker import receive, send, serve
 from policygen.environment import for_child
 from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
-from policygen.process import module
+from policygen.process import GRACE, module
 from policygen.source.patience import SECONDS, too_long
 
 WALL = 15.0
@@ -68,15 +69,18 @@ class Worker:
         self._line.close()
         if not self._pid:
             return 0
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
         pid, self._pid = self._pid, 0
-        return _awaited(pid)
+        return _killed(pid)
 
     def _last_words(self) -> str:
-        """Of a process that has ended, or is about to."""
+        """Of a process that has ended, or is about to; one that is not is killed."""
         pid, self._pid = self._pid, 0
-        status = _awaited(pid)
+        last = time.monotonic() + GRACE
+        while (status := _awaited(pid, os.WNOHANG)) is None:
+            if time.monotonic() > last:
+                status = _killed(pid)
+                break
+            time.sleep(0.01)
         if status == -signal.SIGPROF:
             return too_long(SECONDS)
         return f"libclang ends on it with status {status}"
@@ -86,11 +90,20 @@ class EndedError(Exception):
     """A worker that did not answer, and what is known of it."""
 
 
-def _awaited(pid: int) -> int:
+def _killed(pid: int) -> int:
+    """How a process ended that need not end by itself."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    return _awaited(pid) or 0
+
+
+def _awaited(pid: int, how: int = 0) -> int | None:
+    """How a process ended; none where it runs still, and is not waited for."""
     try:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        found, status = os.waitpid(pid, how)
     except ChildProcessError:  # somebody else has waited for it
         return 0
+    return os.waitstatus_to_exitcode(status) if found else None
 
 
 def _told(path: str, answer: bytes) -> TuningHeader | SourceError:

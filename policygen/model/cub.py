@@ -7,6 +7,10 @@ from policygen.model.base import Record
 Dialect = Literal["specializations", "selectors"]
 
 
+FOUND_BY_ITSELF = frozenset({"cub_headers", "wheel", "toolkit"})
+"""Places that are looked at when nobody names a tree: what stands there serves other programs."""
+
+
 class Cub(Record):
     """A tree as the outputs name it. `root` is the include folder that holds `cub/`."""
 
@@ -24,6 +28,11 @@ class Cub(Record):
     def has_selectors(self) -> bool:
         """Whether policy selectors decide in it."""
         return self.dialect == "selectors"
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a person named it, or stands in it: else it is not written to."""
+        return self.found not in FOUND_BY_ITSELF
 
     @property
     def include_folders(self) -> tuple[str, ...]:

@@ -153,9 +153,9 @@ class ScoredWorkload(Measured):
 class Rules(Record):
     """When a variant is worth writing into a header; `[choose]` in `policygen.toml` sets them."""
 
-    least_score: float = Field(default=1.015, gt=0)
+    least_score: float = Field(default=1.015, gt=0, le=10)
     """What is gained has to be worth an entry, noise or none."""
-    worst_allowed: float = Field(default=0.95, ge=0)
+    worst_allowed: float = Field(default=0.95, ge=0, le=1)
     """The least ratio of any runtime workload."""
     confidence: float = Field(default=0.95, gt=0, lt=1)
     """Of intervals, and that a search where nothing is faster than base finds nothing."""

@@ -67,6 +67,8 @@ class KernelPlace(Record):
     arch: Arch
     kernel: str
     """As a person reads it."""
+    as_written: bool = False
+    """Whether other values were written for its workload: a difference is what was meant."""
 
     @property
     def where(self) -> str:
@@ -114,9 +116,33 @@ class SassRow(Record):
     renamed: int
     moved: int
     different: int
+    as_written: int = 0
+    """Not what they were, of workloads that other values were written for."""
     only_before: int
     only_after: int
     refused: int
+
+
+class SassCompiles(Document):
+    """What `policygen verify-sass --dry-run --json` prints: what would be compiled."""
+
+    format: Literal["policygen/sass-compiles/1"] = "policygen/sass-compiles/1"
+    base: str
+    """What it would be compared with, in words."""
+    toolchain: str
+    archs: tuple[Arch, ...]
+    workloads: int
+    """Times architectures."""
+    changed: int
+    """Of them those that get other values: they come first."""
+    untouched: int
+    """Others that the change cannot touch; a remark says how it is known."""
+    units: int
+    """What is compiled at most: of both sides, without what is known from before."""
+    at_once: int
+    minutes: float
+    """How long it would take, by what a unit takes."""
+    remarks: tuple[str, ...] = ()
 
 
 class VerifySass(Document):
@@ -134,6 +160,8 @@ class VerifySass(Document):
     """Compared, times architectures."""
     identical: int
     """Of them those whose preprocessed source is the same on both sides: they are not compiled."""
+    untouched: int = 0
+    """Others that the change cannot touch, times architectures; a remark says how it is known."""
     rows: tuple[SassRow, ...]
     kernels: int
     """Of the workloads that were compiled."""
@@ -147,7 +175,13 @@ class VerifySass(Document):
     refused: tuple[Refused, ...] = ()
 
     @property
+    def unmeant(self) -> tuple[Different, ...]:
+        """Kernels that differ, and for whose workload nothing else was written."""
+        return tuple(one for one in self.different if not one.as_written)
+
+    @property
     def changed(self) -> bool:
-        """Whether anything is not as it was."""
+        """Whether anything is not as it was, and was not written so."""
         found = [one for one in self.different if one.kind == "different" or not self.allow_moved]
-        return bool(found or self.only_before or self.only_after)
+        places = (*found, *self.only_before, *self.only_after)
+        return any(not one.as_written for one in places)

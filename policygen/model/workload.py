@@ -1,10 +1,12 @@
 """A point of a benchmark's compile-time axes: as a key, and in words."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import TypeVar
 
 from policygen.model.arch import Arch
 from policygen.model.base import Record
 
+V = TypeVar("V")
 Point = tuple[str, tuple[tuple[str, str], ...]]
 """A benchmark, and a value for each axis in the benchmark's order."""
 
@@ -17,6 +19,15 @@ def point_of(benchmark: str, workload: Mapping[str, str]) -> Point:
 def axis_name(axis: str) -> str:
     """`T{ct}`, an axis in a database, as `T`."""
     return axis.partition("{")[0]
+
+
+def spelled(chosen: Mapping[str, V], known: Collection[str]) -> dict[str, V]:
+    """Chosen axes as they are called: `T` is `T{ct}` where that is known; others stay."""
+    found: dict[str, V] = {}
+    for name, values in chosen.items():
+        same = [one for one in known if axis_name(one) == axis_name(name)]
+        found |= dict.fromkeys([name] if name in known or not same else same, values)
+    return found
 
 
 def axes(workload: Mapping[str, str]) -> list[str]:

@@ -116,3 +116,16 @@ def _point(
     except InputError:
         return None
     return point_of(name, then)
+
+
+def several(written: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """That results of several releases are written, which is no tuning that was measured whole.
+
+    Of each that is written: its workload, and what it was measured on.
+    """
+    found: dict[str, set[str]] = {}
+    for name, cccl in written:
+        found.setdefault(version_of(cccl), set()).add(name)
+    if len(found) > 1:
+        told = ", ".join(f"{version} ({len(names)})" for version, names in sorted(found.items()))
+        yield f"results of several versions of CCCL are written, by workloads: {told}"

@@ -227,7 +227,7 @@ def _check_gpus(scored: Sequence[ScoredWorkload], arch: str) -> None:
     gpus = {one.gpu: arch_of(one) for one in scored}
     if gpus and arch not in gpus.values():
         unknown = [gpu_name(gpu) for gpu, of in sorted(gpus.items()) if of is None]
-        remedy = "Name the architecture that was measured, or say --force."
+        remedy = "Name the architecture that was measured, or say --any-gpu."
         raise InputError(
             f"the results are from {told_gpus(gpus)}, and --arch is {arch}",
             say_arch(unknown[0], arch) if unknown else remedy,

@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 LINES = 12
 """As much of the compiler's message as is shown."""
 MEMORY = "Is there enough memory?"
-SECONDS = 1200.0
+SECONDS = 600.0
 """No unit takes minutes, even beside many others; a header can keep a compiler for ever."""
 PIPE = "Does a header include a pipe, or itself, or compute for ever?"
 

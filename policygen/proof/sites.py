@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from policygen.bindings.load import Bound, axis_values, bound, types
 from policygen.errors import InputError
+from policygen.hints import anchored, listed
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
 from policygen.model.tuning import Family, TuningHeader
@@ -163,7 +164,8 @@ def nothing_bound(
     named = [b for b in benchmarks if pattern.match(b.name)]
     known = sorted({axis for b in named for axis in b.axes})
     unknown = sorted({axis_name(axis) for axis in axes} - set(known))
-    rows = [f"Benchmarks: {', '.join(b.name for b in named or benchmarks)}"]
+    hint = None if named else anchored(pattern, (b.name for b in benchmarks))
+    rows = [hint or f"Benchmarks: {listed(b.name for b in named or benchmarks)}"]
     if named:
         rows.append(f"their axes: {', '.join(known)}")
     for axis in axes:

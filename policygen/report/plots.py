@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policygen.errors import InputError, MissingToolError
+from policygen.outputs import MAKER
 from policygen.paths import write_atomically
 
 if TYPE_CHECKING:
@@ -85,9 +86,12 @@ def _fit_title(figure: "Figure", title: str) -> None:
 def _save(figure: "Figure", path: Path) -> None:
     """Write the file: it appears whole or not at all."""
     kind = path.suffix.lower().removeprefix(".")
-    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
+    # By its maker a plot is known again, and may be replaced.
+    made: dict[str, Any] = {"Software": MAKER}
+    if kind == "svg":
+        made = {"Creator": MAKER, "Date": None}
     data = BytesIO()
-    figure.savefig(data, format=kind, dpi=150, metadata=metadata)
+    figure.savefig(data, format=kind, dpi=150, metadata=made)
     try:
         write_atomically(path, data.getvalue())
     except OSError as error:

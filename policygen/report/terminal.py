@@ -1,5 +1,6 @@
 """Blocks on a terminal, to which no text is markup, a line end or an escape sequence."""
 
+import os
 from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any, TextIO
@@ -33,7 +34,14 @@ class Terminal(Console):
 
     def __init__(self, stream: TextIO) -> None:
         # No width is forced: a narrow terminal folds lines, it cuts nothing.
-        super().__init__(file=raw(stream), highlight=False, emoji=False, markup=False)
+        # Without a colour system there is no bold and no underline either: no escapes at all.
+        super().__init__(
+            file=raw(stream),
+            color_system=None if os.environ.get("NO_COLOR") else "auto",
+            highlight=False,
+            emoji=False,
+            markup=False,
+        )
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Text of one line, or of one cell of a table."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from policygen.errors import InputError
 from policygen.model.results import Choice, ScoredWorkload
+from policygen.model.workload import spelled
 
 NOT_ASKED = "left out by -R or -a"
 KEPT = Choice(decision="keep base", variant=None, reason=NOT_ASKED)
@@ -17,6 +18,7 @@ def split(
 ) -> tuple[tuple[ScoredWorkload, ...], tuple[ScoredWorkload, ...]]:
     """Those that are asked for, and all others, whose base is kept."""
     known = {axis for one in workloads for axis in one.workload}
+    axes = spelled(axes, known)
     for axis in axes:
         if axis not in known:
             raise InputError(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from policygen.errors import InputError, MissingToolError
+from policygen.outputs import MAKER
 from policygen.portable import portable_name
 from policygen.results.database import Database, ResultTable, open_database, quote
 from policygen.results.fpzip_header import count_samples
@@ -125,5 +126,6 @@ def _write_parquet(path: Path, frames: Iterator["pd.DataFrame"], columns: Sequen
     whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
     texts = [name for name in columns if name not in {*NUMBERS, "samples"}]
     whole[texts] = whole[texts].astype("string")
+    whole.attrs["made_by"] = MAKER
     whole.to_parquet(path, engine="pyarrow", index=False)
     return len(whole)

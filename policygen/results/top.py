@@ -17,6 +17,7 @@ from policygen.model.results import (
     ScoredVariant,
     ScoredWorkload,
 )
+from policygen.model.workload import spelled
 from policygen.results.agree import disagreements
 from policygen.results.alpha import distinct
 from policygen.results.case import Case, build_cases
@@ -71,7 +72,8 @@ def open_cases(
             measured: dict[str, set[str]] = {}
             for table in database.tables:
                 if pattern.match(table.algorithm):
-                    tables.append(rows := read_rows(database, table, chosen, warnings.add))
+                    asked = spelled(chosen, table.axes)
+                    tables.append(rows := read_rows(database, table, asked, warnings.add))
                     measured.setdefault(table.algorithm, set()).update(rows.variants)
             if not chosen:
                 for warning in never_ran(database, measured, pattern):
@@ -133,7 +135,11 @@ def rank(
 
 def _is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
     """Whether runtime workloads were left out: nothing is chosen by a part of what is known."""
-    return any(axis in part.table.rt_axes for part in case.parts for axis in axes or ())
+    return any(
+        axis in part.table.rt_axes
+        for part in case.parts
+        for axis in spelled(axes or {}, part.table.axes)
+    )
 
 
 def _basis(
@@ -169,7 +175,7 @@ def _no_difference(case: Case, alpha: float) -> DataWarning:
 
 def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) -> None:
     known = {axis for rows in tables for axis in rows.table.axes}
-    for axis in chosen:
+    for axis in spelled(chosen, known):
         if tables and axis not in known:
             raise InputError(
                 f"-a {axis}: there is no such axis", f"There are: {', '.join(sorted(known))}"

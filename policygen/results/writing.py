@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from policygen.errors import InputError
+from policygen.outputs import check_free
 from policygen.results.database import quote
 from policygen.results.declared import DeclaredAxes
 
@@ -50,10 +51,7 @@ def remove(temporary: Path) -> None:
 
 
 def _check_free(out: Path, *, force: bool) -> None:
-    if out.is_dir():
-        raise InputError(f"{out}: a folder stands there")
-    if out.exists() and not force:
-        raise InputError(f"{out}: exists already", "Choose another name, or use --force.")
+    check_free(out, force=force, ours=False)
     for end in ("-journal", "-wal"):
         # SQLite would play it into the new file.
         if out.with_name(out.name + end).exists():

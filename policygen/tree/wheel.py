@@ -37,7 +37,10 @@ def obtain(wheel: Wheel, progress: Callable[[str], None]) -> Path:
 def _download(wheel: Wheel, folder: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise MissingToolError("pip", _INSTALL)
-    process.run(_command(wheel, folder), network=True, install=_INSTALL, remedy=_NETWORK)
+    # A line may be slow; pip itself gives up on one that is silent.
+    process.run(
+        _command(wheel, folder), limit=None, network=True, install=_INSTALL, remedy=_NETWORK
+    )
     file = folder / wheel.file
     if not file.is_file():
         names = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"

@@ -292,7 +292,7 @@ def test_a_plan_for_another_version_is_refused(capsys, tree, three):
 
 def test_a_plan_says_everything(capsys, tree, three):
     plan = planned(capsys, tree, three)
-    for more in (("--db", three), ("--arch", "sm90"), ("--force",), ("-R", "x"), ("-a", "T=I8")):
+    for more in (("--db", three), ("--arch", "sm90"), ("--any-gpu",), ("-R", "x"), ("-a", "T=I8")):
         status, out, err = apply_plan(capsys, tree, plan, *more)
         assert (status, out) == (2, "")
         assert err.startswith("policygen: error: --plan says everything: give no --db")

@@ -7,6 +7,7 @@ import pytest
 from policygen.app import demo as steps_of
 from policygen.cli import demo
 from policygen.cli.main import main
+from policygen.errors import InputError
 from policygen.tree.store import make_current
 from tests.cli.tuned import run
 from tests.probing import TUNINGS, changed_tree, header
@@ -37,7 +38,11 @@ def test_the_whole_loop_runs_and_the_tree_is_as_it_was(capsys, workplace, tmp_pa
     assert sorted(path.name for path in (tree / TUNINGS).iterdir() if path.is_file()) == sorted(
         path.name for path in (cub_tree("3.0.1") / TUNINGS).iterdir()
     )
-    assert out.startswith("1. What was measured, and which variants are worth it?\n$ policygen db")
+    assert out.startswith(
+        f"{demo.MADE_UP}\n1. What was measured (here it is made up), and which variants are"
+        " worth it?\n$ policygen db"
+    )
+    assert "\n2. What would change, and why? (The scores are made up)\n$ policygen plan" in out
     typed = commands(out)
     assert [" ".join(c)[: len(known)] for c, known in zip(typed, COMMANDS, strict=True)] == COMMANDS
     words = " ".join(out.split())
@@ -74,7 +79,7 @@ def test_it_stops_where_a_command_finds_something(capsys, monkeypatch, tree, thr
     )
     status, out, _ = run(capsys, "demo", "--cub", tree)
     assert status == 1
-    assert out.startswith("1. Check\n$ policygen apply --check")
+    assert out.startswith(f"{demo.MADE_UP}\n1. Check\n$ policygen apply --check")
     assert "Never" not in out
 
 
@@ -87,7 +92,7 @@ def test_on_a_machine_without_cub_it_obtains_one_first(tmp_path, monkeypatch):
     make_current(places.headers, "3.0.1")
     rest = [arguments for _, arguments in found]
     assert [" ".join(c)[: len(known)] for c, known in zip(rest, COMMANDS, strict=True)] == COMMANDS
-    assert not any("--cub" in arguments for arguments in rest)
+    assert [arguments[0] for arguments in rest if "--cub" in arguments] == ["apply"]
 
 
 @pytest.mark.trees
@@ -96,7 +101,7 @@ def test_inside_a_checkout_the_fetched_tree_is_named(tmp_path, monkeypatch):
     places = empty_machine(tmp_path, monkeypatch)
     (places.headers / "3.0.1").symlink_to(cub_tree("3.0.1"))
     make_current(places.headers, "3.0.1")
-    assert not any("--cub" in arguments for arguments in steps())
+    assert [arguments[0] for arguments in steps() if "--cub" in arguments] == ["apply"]
     shutil.copytree(cub_tree("3.0.1") / "cub", places.work / "cub")
     assert steps()[1][5:7] == ["--cub", "3.0.1"]
 
@@ -113,7 +118,7 @@ def test_a_folder_that_cannot_be_made_is_told(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     status, out, err = run(capsys, "demo", "--cub", tmp_path, "--folder", "file/demo")
-    assert (status, out) == (2, "")
+    assert (status, out) == (2, f"{demo.MADE_UP}\n")
     assert err.startswith("policygen: error: cannot write file/demo/run.db: ")
 
 
@@ -121,6 +126,10 @@ def test_the_database_is_made_anew(tmp_path):
     path = tmp_path / "run.db"
     steps_of.write_database(path)
     made = path.read_bytes()
-    path.write_bytes(b"something else")
+    path.write_bytes(made + b"older")
     steps_of.write_database(path)
     assert path.read_bytes() == made
+    path.write_bytes(b"something else")
+    with pytest.raises(InputError, match=r"run\.db: exists already, and is no database"):
+        steps_of.write_database(path)
+    assert path.read_bytes() == b"something else"

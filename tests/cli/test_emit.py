@@ -155,7 +155,7 @@ def test_a_header_that_does_something_else_is_not_written(capsys, tmp_path, monk
             (),
             {"arch": "sm100"},
             "the results are from Demo H200 (sm90), and --arch is sm100\n"
-            "  Name the architecture that was measured, or say --force.\n",
+            "  Name the architecture that was measured, or say --any-gpu.\n",
         ),
         (
             ("--namespace", "my tunings"),
@@ -223,7 +223,7 @@ def test_of_several_versions_the_one_with_the_base_of_the_tree_counts(
         won = {("I8", "I32"): "ipt_18.tpb_256"}
         name = "cub.bench.radix_sort.keys"
         benchmark_database(paths[-1], name, version, GPUS["sm90"], won)
-    given = ("--db", paths[1], "--no-prove", "-o", "a.cuh", "--force")
+    given = ("--db", paths[1], "--no-prove", "-o", "a.cuh", "--any-gpu")
     monkeypatch.setattr(bases, "measured_trees", lambda *_: {})
     assert emit(capsys, paths[0], *given)[0] == 0
     assert "CCCL v3.5.0" in Path("a.cuh").read_text()

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from policygen.model.sass import VerifySass
+from policygen.model.sass import SassCompiles, VerifySass
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import HEADER, THREE, committed_tree, database, run, tuned
 from tests.probing import changed_tree, header, replaced, root
@@ -23,6 +23,14 @@ SCAN = "tuning_scan.cuh"
 SUM = "cub.bench.scan.exclusive.sum"
 ONE = ("-R", f"{THREE}$", "-a", "T=I32", "-a", "OffsetT=I32")
 ENTRY = ("float,  128, 24, 688, 1140", "float,  128, 20, 688, 1140")
+
+
+ENTRY_OF_THREE = (
+    "  static constexpr int threads                       = 320;\n"
+    "  static constexpr int items                         = 12;\n",
+    "  static constexpr int threads                       = 256;\n"
+    "  static constexpr int items                         = 12;\n",
+)
 
 
 def verify(capsys, *arguments):
@@ -49,7 +57,7 @@ def scan_tree(folder, *changes):
 def test_an_entry_of_sm90_changes_its_own_kernels_there_and_nothing_on_sm80(capsys, tmp_path):
     tree = scan_tree(tmp_path, ENTRY)
     given = ("--cub", tree, "--base", root("3.0.1"), "-R", f"{SUM}$", "--arch", "90")
-    found = document(capsys, *given, "--arch", "sm80", "--out", tmp_path / "diffs", status=1)
+    found = document(capsys, *given, "--arch", "sm80", "--diffs", tmp_path / "diffs", status=1)
     assert {
         (one["arch"], one["workload"]["T"], one["workload"]["OffsetT"], one["kind"])
         for one in found["different"]
@@ -92,7 +100,7 @@ def test_a_comment_compiles_nothing(capsys, tmp_path, monkeypatch):
 
 def test_another_architecture_renames_kernels_and_changes_none(capsys, tree, tmp_path):
     data = database(tmp_path / "run.db")
-    given = ("--db", data, "--arch", "sm120", "--force", "--cub", tree, "--no-prove", "-q")
+    given = ("--db", data, "--arch", "sm120", "--any-gpu", "--cub", tree, "--no-prove", "-q")
     assert run(capsys, "apply", *given)[0] == 0
     assert b"Policy1200" in tuned(tree).read_bytes()
     found = document(
@@ -114,15 +122,18 @@ def test_another_architecture_renames_kernels_and_changes_none(capsys, tree, tmp
 @slow
 def test_without_arch_all_that_the_apply_should_not_reach_are_compared(capsys, tree, three):
     assert run(capsys, "apply", "--cub", tree, "--db", three, "--arch", "sm90", "-q")[0] == 0
-    found = document(capsys, "--cub", tree, *ONE)
-    assert found["archs"] == [
+    earlier = [
         arch for arch in find_toolchain().archs if int(arch[2:]) < 90 or int(arch[2:]) >= 100
     ]
+    found = document(capsys, "--cub", tree, *ONE, "--arch", "earlier")
+    assert found["archs"] == earlier
     assert found["equal"] == found["kernels"] > 0
-    found = document(capsys, "--cub", tree, *ONE, "--arch", "sm90", status=1)
+    found = document(capsys, "--cub", tree, *ONE)
+    assert sorted(found["archs"]) == sorted([*earlier, "sm90"])
     (one,) = found["different"]
+    assert (one["arch"], one["as_written"]) == ("sm90", True)
     assert "launch bound 320 → 512" in one["summary"]
-    found = document(capsys, "--cub", tree, *ONE, "--arch", "earlier", "--arch", "sm90", status=1)
+    found = document(capsys, "--cub", tree, *ONE, "--arch", "earlier,sm90")
     assert "sm90" in found["archs"]
     assert "sm80" in found["archs"]
 
@@ -323,3 +334,108 @@ def running(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def applied(capsys, tree, db):
+    assert run(capsys, "apply", "--cub", tree, "--db", db, "--arch", "sm90", "-q")[0] == 0
+
+
+def planned_compiles(capsys, *arguments):
+    status, out, err = verify(capsys, "--dry-run", "--json", "-q", *arguments)
+    assert (status, err) == (0, "")
+    data = json.loads(out)
+    jsonschema.validate(data, SassCompiles.model_json_schema(mode="serialization"))
+    return data
+
+
+def test_only_what_the_change_can_touch_is_compiled_and_the_changed_comes_first(
+    capsys, tree, three, monkeypatch, tmp_path
+):
+    applied(capsys, tree, three)
+    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "cache"))
+    # Of another cache it is not known that the store was made here.
+    tree_and_store = ("--cub", tree, "--store", "policygen.db")
+    told = planned_compiles(capsys, *tree_and_store)
+    assert not (tmp_path / "cache/cubin").exists()
+    assert not (tmp_path / "cache/preprocessed").exists()
+    every = planned_compiles(capsys, *tree_and_store, "-R", THREE)
+    assert told["workloads"] + told["untouched"] == every["workloads"] > 5 * told["workloads"]
+    assert every["untouched"] == 0
+    assert told["archs"] == every["archs"] == list(find_toolchain().archs)
+    assert told["changed"] == 4  # one was written, and three share its entry
+    assert told["units"] == 2 * told["workloads"]
+    (remark,) = told["remarks"]
+    assert f"{told['untouched']:,} of {every['workloads']:,} workloads, times arch" in remark
+    assert "the headers are the same code on both sides; no policy of sm75, sm80, " in remark
+    status, out, _ = verify(capsys, *tree_and_store, "--dry-run")
+    words = " ".join(out.split())
+    assert status == 0
+    assert f"at most {told['units']} compiles: {told['workloads']} workloads" in words
+    assert ", 4 with other values first; about " in words
+
+
+def test_what_was_written_is_told_as_written_and_is_no_failure(capsys, tree, three):
+    applied(capsys, tree, three)
+    status, out, err = verify(capsys, "--cub", tree, "--arch", "sm90")
+    assert status == 0, err
+    words, said = " ".join(out.split()), " ".join(err.split())
+    assert "different, as written: DeviceThreeWayPartitionKernel<" in words
+    assert " 4 different as written; " in words
+    assert " workloads that the change cannot touch (sm90)" in words
+    at = said.index("at most ")
+    assert ", 4 with other values first; about " in said[at:]
+    assert f"{THREE} T=I32 OffsetT=I32 on sm90: done" in said[at:]
+    found = document(capsys, "--cub", tree, "--arch", "sm90")
+    assert all(one["as_written"] for one in found["different"])
+    assert {"T": "I32", "OffsetT": "I32"} in [one["workload"] for one in found["different"]]
+    assert sum(row["as_written"] for row in found["rows"]) == len(found["different"]) == 4
+    assert sum(row["different"] for row in found["rows"]) == 0
+
+
+def test_a_difference_that_nobody_wrote_is_one(capsys, tree, tmp_path):
+    """An edit by hand has no plan that could have meant it."""
+    edited(tree, ENTRY_OF_THREE)
+    found = document(capsys, "--cub", tree, "--base", root("3.0.1"), "--arch", "sm90", status=1)
+    assert found["untouched"] > 0
+    assert all(not one["as_written"] for one in found["different"])
+    assert {one["workload"]["T"] for one in found["different"]} == {"I32", "F32"}
+
+
+def test_what_an_entry_is_inherited_by_is_touched_on_the_architectures_of_the_heirs(
+    capsys, tmp_path
+):
+    """The policies of sm100 read families of their own, whose entries inherit from sm90's."""
+    name = "tuning_radix_sort.cuh"
+    entry = "sm90_small_key_tuning<1,  0, 4> { static constexpr int threads = 512;"
+    data = replaced(header("3.0.1", name), (entry, entry.replace("512", "384")))
+    tree = changed_tree(tmp_path, "3.0.1", {name: data})
+    given = ("--cub", tree, "--base", root("3.0.1"))
+    found = {a: planned_compiles(capsys, *given, "--arch", a) for a in ("sm80", "sm90", "sm100")}
+    assert (found["sm80"]["workloads"], found["sm80"]["changed"]) == (0, 0)
+    assert found["sm90"]["changed"] > 0
+    assert found["sm100"]["changed"] > 0
+    assert all(one["workloads"] + one["untouched"] == 54 for one in found.values())
+
+
+def test_what_differs_outside_of_entries_can_touch_everything(capsys, tree):
+    edited(tree, ("namespace three_way_partition\n{", "namespace three_way_partition\n{int a();"))
+    given = ("--cub", tree, "--base", root("3.0.1"), "--arch", "sm80")
+    told = planned_compiles(capsys, *given)
+    every = planned_compiles(capsys, *given, "-R", THREE)
+    assert (told["untouched"], told["changed"]) == (0, 0)
+    assert told["workloads"] == every["workloads"] > 10
+
+
+def test_parts_are_all_of_it_and_each_is_as_large(capsys, tree, three):
+    applied(capsys, tree, three)
+    given = ("--cub", tree, "-R", THREE, "--arch", "sm80,sm90")
+    every = planned_compiles(capsys, *given)["workloads"]
+    parts = [planned_compiles(capsys, *given, "--shard", f"{i}/3") for i in (1, 2, 3)]
+    assert sum(part["workloads"] for part in parts) == every
+    assert {part["workloads"] - every // 3 for part in parts} <= {0, 1}
+    assert parts[1]["remarks"][-1] == (
+        f"part 2 of 3: {parts[1]['workloads']} of {every} workloads, times architectures"
+    )
+    for wrong in ("0/3", "4/3", "3", "a/b", "1/0"):
+        status, _, err = verify(capsys, *given, "--shard", wrong)
+        assert (status, f"'{wrong}' is no part such as 2/4" in err) == (2, True)

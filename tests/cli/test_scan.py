@@ -166,7 +166,7 @@ def test_the_cache_can_be_passed_over(capsys, tmp_path):
     [
         (
             ["-R", "nothing", "--arch", "90", "-a", "X=1"],
-            "nothing matches -R 'nothing' --arch 90 -a 'X=1'\n"
+            "nothing matches -R 'nothing' --arch sm90 -a 'X=1'\n"
             "  Algorithms with tuning families: blur, sift\n"
             "  archs: sm75, sm80, sm90, sm100\n"
             "  template parameters for -a: Items, KeySize, KeyT, PixelSize, PixelT, Shade, Threads,"

@@ -107,7 +107,9 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     # In a block for sm100 alone: no other architecture's machine code may change.
     one = (*given, "-R", "cub.bench.radix_sort.keys", "-a", "T=I8", "-a", "OffsetT=I32")
     assert run(capsys, "verify-sass", *one, "--arch", "sm90")[0] == 0
-    assert run(capsys, "verify-sass", *one, "--arch", "sm100")[0] == 1
+    status, out, _ = run(capsys, "verify-sass", *one, "--arch", "sm100")
+    assert status == 0
+    assert "as written" in out
     assert run(capsys, "undo", *given)[0] == 0
     assert (selectors / TUNINGS / HEADER).read_bytes() == before
 

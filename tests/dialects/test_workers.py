@@ -312,3 +312,20 @@ def test_a_program_of_its_own_imports_nothing_of_the_current_folder(tmp_path, mo
     monkeypatch.setattr(workers, "_alone", lambda: False)
     assert entries(told(FINE)) == [{}, {"items": 7}]
     assert not canary.exists()
+
+
+def test_one_that_falls_silent_and_does_not_end_is_killed(monkeypatch):
+    def silent(line):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        line.close()
+        time.sleep(60)
+
+    monkeypatch.setattr(workers, "serve", silent)
+    monkeypatch.setattr(workers, "_alone", lambda: True)
+    monkeypatch.setattr(workers, "GRACE", 0.2)
+    one = Worker()
+    began = time.monotonic()
+    with pytest.raises(workers.EndedError, match="libclang ends on it with status -9"):
+        one.ask(request(FINE))
+    assert time.monotonic() - began < 5
+    assert one.close() == 0

@@ -49,7 +49,7 @@ def test_a_gpu_that_fits_the_architecture_counts(gpu, arch):
 @pytest.mark.parametrize(
     ("gpus", "told", "remedy"),
     [
-        ([H200], "H200 (sm90)", "Name the architecture that was measured, or say --force."),
+        ([H200], "H200 (sm90)", "Name the architecture that was measured, or say --any-gpu."),
         ([ODD], "Pretend GPU 1 (not known)", SAY),
         ([ODD, H200], "H200 (sm90), Pretend GPU 1 (not known)", SAY),
     ],

@@ -101,13 +101,22 @@ def test_a_filter_that_leaves_nothing_is_told_whole(regex, axes, headers, messag
     assert str(caught.value) == message
 
 
-def test_a_regex_that_matches_no_benchmark_lists_all():
+def test_a_regex_that_matches_no_benchmark_is_told_what_it_may_mean():
     with pytest.raises(InputError) as caught:
         ask("bench.scan", "Nope=1")
+    assert str(caught.value) == (
+        "nothing is bound that matches -R 'bench.scan' -a 'Nope=[1]'\n"
+        "  -R matches from the beginning of a name: -R '.*bench.scan' matches"
+        " cub.bench.scan.exclusive.sum, cub.bench.scan.exclusive.custom,"
+        " cub.bench.scan.exclusive.by_key"
+    )
+    with pytest.raises(InputError) as caught:
+        ask("nothing")
     first, second = str(caught.value).splitlines()
-    assert first == "nothing is bound that matches -R 'bench.scan' -a 'Nope=[1]'"
-    assert second.startswith("  Benchmarks: cub.bench.")
-    assert "cub.bench.histogram.even, " in second
+    assert first == "nothing is bound that matches -R 'nothing'"
+    assert second.startswith("  Benchmarks: cub.bench.adjacent_difference.subtract_left, ")
+    assert second.count(",") == 11
+    assert second.endswith(" more")
 
 
 def test_a_version_that_the_bindings_were_not_tried_with_is_remarked():

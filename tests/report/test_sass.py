@@ -61,7 +61,7 @@ def test_long_lists_are_cut_and_say_by_how_much(capsys):
     lone = [KernelPlace(**PLACE, arch="sm90")] * (SHOWN + 2)
     one = document(row("sm90"), different=[different()] * (SHOWN + 3), only_before=lone)
     out = printed(capsys, one)
-    assert "and 3 more (-v lists them, --out writes their diffs)" in out
+    assert "and 3 more (-v lists them, --diffs DIR writes their diffs)" in out
     assert "and 2 more (-v lists them)" in out
     assert "    -A\n    +B" not in out
     whole = printed(capsys, one, verbose=True)

@@ -90,7 +90,12 @@ class KernelCompiler:
 
 def workers(count: int | None) -> AbstractContextManager[Executor]:
     """Starts threads that compile: as many as there are cores, and memory."""
-    return threads(count or max(1, min(os.cpu_count() or 1, _memory() // MEMORY)))
+    return threads(workers_of(count))
+
+
+def workers_of(count: int | None) -> int:
+    """Counts them."""
+    return count or max(1, min(os.cpu_count() or 1, _memory() // MEMORY))
 
 
 def _memory() -> int:

@@ -8,7 +8,8 @@ from pydantic import ValidationError
 from policygen.errors import InputError
 from policygen.model.sass import Dump, DumpIndex, Kernel, Units
 from policygen.model.workload import Point, point_of
-from policygen.paths import file_name, write_atomically
+from policygen.outputs import write_output
+from policygen.paths import file_name
 
 INDEX = "policygen-sass.json"
 Dumps = Mapping[tuple[Point, str], tuple[Kernel, ...]]
@@ -34,12 +35,12 @@ def save(folder: Path, dumps: Dumps, units: Units, version: str, toolchain: str)
             )
             words = [benchmark, *(f"{axis}_{value}" for axis, value in workload), arch]
             name = f"{file_name(words)}.json"
-            write_atomically(folder / name, dump.to_json().encode())
+            write_output(folder / name, dump.to_json().encode())
             names.append(name)
         index = DumpIndex(
             version=version, toolchain=toolchain, units=units, files=tuple(sorted(names))
         )
-        write_atomically(folder / INDEX, index.to_json().encode())
+        write_output(folder / INDEX, index.to_json().encode())
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror or error}") from error
     return index

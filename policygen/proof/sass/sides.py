@@ -25,21 +25,21 @@ class Sides:
 
 
 def compile_side(
-    calls: Mapping[Point, WorkloadUnit], archs: Iterable[str], compiler: KernelCompiler
+    calls: Mapping[Point, WorkloadUnit], spots: Iterable[Spot], compiler: KernelCompiler
 ) -> Found:
-    """Compiles one side alone, with all instructions."""
-    wanted = _spots(calls, archs)
+    """Compiles one side alone, with all instructions, in the order that is given."""
+    wanted = _units(calls, spots)
     return _made([], wanted, compiler.contents(wanted), compiler, listed=True).after
 
 
 def compile_sides(
     before: Mapping[Point, WorkloadUnit],
     after: Mapping[Point, WorkloadUnit],
-    archs: Sequence[str],
+    spots: Sequence[Spot],
     compiler: KernelCompiler,
 ) -> Sides:
-    """Compiles both sides, but for workloads whose preprocessed source is the same."""
-    old, new = _spots(before, archs), _spots(after, archs)
+    """Compiles both sides in the order that is given, but for those with the same source."""
+    old, new = _units(before, spots), _units(after, spots)
     contents = compiler.contents([*old, *new])
     alike = _same_source(dict(old), dict(new), contents)
     old, new = [one for one in old if one[0] not in alike], [n for n in new if n[0] not in alike]
@@ -106,10 +106,10 @@ def with_dumps(dumps: Dumps, after: Found) -> Sides:
     return Sides({spot: dumps[spot] for spot in after if spot in dumps}, after)
 
 
-def _spots(
-    calls: Mapping[Point, WorkloadUnit], archs: Iterable[str]
+def _units(
+    calls: Mapping[Point, WorkloadUnit], spots: Iterable[Spot]
 ) -> list[tuple[Spot, WorkloadUnit]]:
-    return [((point, arch), called) for arch in archs for point, called in calls.items()]
+    return [(spot, calls[spot[0]]) for spot in spots if spot[0] in calls]
 
 
 def _same_source(

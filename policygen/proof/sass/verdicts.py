@@ -1,8 +1,9 @@
 """Judges what became of each kernel between two sides."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from policygen.bindings.load import types
 from policygen.errors import InputError, PolicygenError
@@ -44,8 +45,11 @@ class Verdicts:
         )
 
 
-def verdicts(sides: Sides) -> Verdicts:
-    """Judges each kernel; helpers that are never run do not count."""
+def verdicts(sides: Sides, meant: Collection[Spot] = ()) -> Verdicts:
+    """Judges each kernel; helpers that are never run do not count.
+
+    Where other values are `meant`, a difference is as written.
+    """
     found = Verdicts()
     whole = [k for side in (sides.before, sides.after) for k in side.values()]
     cpp = demangled(one.name for k in whole if not isinstance(k, PolicygenError) for one in k)
@@ -71,7 +75,7 @@ def verdicts(sides: Sides) -> Verdicts:
             counts["refused"] += 1
         for pair in pairs(old, new, cpp):
             counts["kernels"] += 1
-            counts[_count(found, spot, pair, cpp)] += 1
+            counts[_count(found, spot, pair, cpp, as_written=spot in meant)] += 1
     return found
 
 
@@ -86,19 +90,22 @@ def _refused(spot: Spot, side: Side, made: Kernels) -> list[Refused]:
     ]
 
 
-def _count(found: Verdicts, spot: Spot, pair: Pair, cpp: Mapping[str, str]) -> str:
+def _count(
+    found: Verdicts, spot: Spot, pair: Pair, cpp: Mapping[str, str], *, as_written: bool
+) -> str:
     """Notes a pair, and names the count that it belongs to."""
     (benchmark, workload), arch = spot
     kernel = pair.after or pair.before
     assert kernel is not None
     name = short(cpp[kernel.name])
-    place = {"benchmark": benchmark, "workload": dict(workload), "arch": arch, "kernel": name}
+    place: dict[str, Any] = {"benchmark": benchmark, "workload": dict(workload), "arch": arch}
+    place |= {"kernel": name, "as_written": as_written}
     if pair.before is None:
         found.only_after.append(KernelPlace(**place))
-        return "only_after"
+        return "as_written" if as_written else "only_after"
     if pair.after is None:
         found.only_before.append(KernelPlace(**place))
-        return "only_before"
+        return "as_written" if as_written else "only_before"
     kind = verdict(pair.before, pair.after)
     if kind == "equal":
         return kind
@@ -115,4 +122,4 @@ def _count(found: Verdicts, spot: Spot, pair: Pair, cpp: Mapping[str, str]) -> s
             diff=diff(pair.before, pair.after),
         )
     )
-    return kind
+    return "as_written" if as_written else kind

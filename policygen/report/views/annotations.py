@@ -26,6 +26,6 @@ def annotations(document: Review) -> str:
     rows += [annotation("error", one.rule, one.message, one.path, one.line) for one in places]
     wrong = document.effect.wrong if document.effect else ()
     rows += [annotation("error", "effect", f"{one.name}: {one.reason}") for one in wrong]
-    kernels = document.sass.different if document.sass else ()
+    kernels = document.sass.unmeant if document.sass else ()
     rows += [annotation("error", "SASS", f"{one.where}: {one.summary}") for one in kernels]
     return "".join(f"{row}\n" for row in rows)

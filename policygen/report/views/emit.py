@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from policygen.model.emit import Emitted
-from policygen.report.blocks import Block, Note, Words
+from policygen.report.blocks import Block, Note, Words, remarks
 from policygen.report.console import messages, nearby, plural, results, tree_line
 from policygen.report.views.plan import untouched
 
@@ -31,6 +31,7 @@ def emitted(document: Emitted, out: str | None, *, verbose: bool) -> Iterator[Bl
         yield Note("not measured, and with the same template arguments:", "yellow", folded=True)
         for name in document.shared:
             yield Words(name, "", "  ")
+    yield from remarks(document.remarks)
     yield _proof(document)
     if out is not None:
         names = ", ".join(selector.name for selector in document.selectors)

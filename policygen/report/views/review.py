@@ -183,7 +183,9 @@ def _proven(document: Review) -> tuple[str, list[str]]:
         rows.append("machine code: not compared")
     else:
         equal = f"{sass.equal + sass.renamed} of {sass.kernels} kernels equal"
-        rows.append(f"machine code: {equal} on {', '.join(sass.archs)}")
+        written = sum(row.as_written for row in sass.rows)
+        more = f", {written} as written" if written else ""
+        rows.append(f"machine code: {equal}{more} on {', '.join(sass.archs)}")
     lost = sum(entry.unreachable is not None for entry in document.entries)
     never = f"{plural(lost, 'entry', 'entries')} never selected"
     rows.append(f"reach: {never if lost else 'each entry is selected'}")
@@ -382,6 +384,6 @@ def _sass(one: VerifySass, rows: int | None) -> Iterator[Block]:
     numbers = [Column(title, "n") for title in titles]
     columns = (Column("benchmark"), Column("archs"), *numbers)
     yield Table(columns, found, label="Machine code", shown=rows)
-    if one.different:
-        told = [f"{kernel.where}: {kernel.summary}" for kernel in one.different]
+    if one.unmeant:
+        told = [f"{kernel.where}: {kernel.summary}" for kernel in one.unmeant]
         yield Listing(told, "warn", rows, loose=True)

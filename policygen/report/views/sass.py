@@ -5,15 +5,25 @@ from itertools import groupby
 from pathlib import Path
 
 from policygen.errors import InputError
-from policygen.model.sass import Different, KernelPlace, SassRow, VerifySass
+from policygen.model.sass import Different, KernelPlace, SassCompiles, SassRow, VerifySass
 from policygen.model.workload import axes
-from policygen.paths import file_name, write_atomically
+from policygen.outputs import write_output
+from policygen.paths import file_name
 from policygen.report.blocks import BLANK, Block, Column, Note, Table, Words, remarks
-from policygen.report.console import plural, printed, short, tree_line
+from policygen.report.console import messages, plural, printed, short, tree_line
 
 SHOWN = 12
 """As many kernels of a kind as are listed without -v."""
-COUNTS = ("kernels", "equal", "renamed", "moved", "different", "only_before", "only_after")
+COUNTS = (
+    "kernels",
+    "equal",
+    "renamed",
+    "as_written",
+    "moved",
+    "different",
+    "only_before",
+    "only_after",
+)
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -47,15 +57,15 @@ def alike(rows: Iterable[SassRow]) -> Iterator[list[SassRow]]:
         yield list(lot)
 
 
-def write_diffs(document: VerifySass, folder: Path) -> None:
-    """Write a file for each kernel that differs."""
+def write_diffs(document: VerifySass, folder: Path, *, force: bool = False) -> None:
+    """Write a file for each kernel that differs; what is no diff of ours stays."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for number, one in enumerate(document.different, 1):
             words = [f"{number:03}", one.arch, one.benchmark, *axes(one.workload), one.kernel]
             name = f"{file_name(words)[:120]}.diff"
             lines = [f"# {one.where}: {one.kernel}", f"# {one.summary}", *one.diff, ""]
-            write_atomically(folder / name, "\n".join(lines).encode())
+            write_output(folder / name, "\n".join(lines).encode(), force=force)
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror or error}") from error
 
@@ -84,13 +94,14 @@ def _different(found: Sequence[Different], *, verbose: bool) -> Iterator[Block]:
     for where, lot in groupby(shown, key=lambda one: one.where):
         yield Words(where, "bold")
         for one in lot:
-            style = "yellow" if one.kind == "moved" else "red"
-            yield Words(f"{one.kind} {one.kernel}", style, "  ")
+            style = "green" if one.as_written else "yellow" if one.kind == "moved" else "red"
+            kind = f"{one.kind}, as written:" if one.as_written else one.kind
+            yield Words(f"{kind} {one.kernel}", style, "  ")
             yield Words(one.summary, "", "    ")
             for line in one.diff if verbose else ():
                 yield Note(f"    {line}", COLOURS.get(line[:1], "dim"))
     if cut := len(found) - len(shown):
-        text = f"and {cut:,} more (-v lists them, --out writes their diffs)"
+        text = f"and {cut:,} more (-v lists them, --diffs DIR writes their diffs)"
         yield Note(text, "dim", folded=True)
     if found:
         yield BLANK
@@ -102,7 +113,8 @@ def _lone(title: str, lot: Sequence[KernelPlace], *, verbose: bool) -> Iterator[
     yield Note(f"{title}:", "red")
     shown = lot if verbose else lot[:SHOWN]
     for one in shown:
-        yield Words(f"{one.where}: {one.kernel}", "", "  ")
+        meant = " (as written)" if one.as_written else ""
+        yield Words(f"{one.where}: {one.kernel}{meant}", "", "  ")
     if cut := len(lot) - len(shown):
         yield Note(f"  and {cut:,} more (-v lists them)", "dim")
     yield BLANK
@@ -114,21 +126,58 @@ def _summary(document: VerifySass) -> str:
     failed = plural(len(document.refused), "compile") + " failed"
     if not document.kernels and document.refused:
         return f"SASS: nothing was compared; {failed} ({archs})"
+    if not document.kernels and document.untouched and not document.identical:
+        left = plural(document.untouched, "workload")
+        return f"SASS: the change touches none of {left}; nothing was compiled ({archs})"
     if not document.kernels:
         what = same if document.identical else "nothing differs"
         return f"SASS: {what}; nothing was compiled ({archs or 'no architecture'})"
     counts = {
         "equal": document.equal,
         "renamed, with equal code": document.renamed,
-        "moved": sum(one.kind == "moved" for one in document.different),
-        "different": sum(one.kind == "different" for one in document.different),
-        "only before": len(document.only_before),
-        "only after": len(document.only_after),
+        "moved": sum(one.kind == "moved" and not one.as_written for one in document.different),
+        "different as written": sum(one.as_written for one in document.different),
+        "different": sum(
+            one.kind == "different" and not one.as_written for one in document.different
+        ),
+        "only before": sum(not one.as_written for one in document.only_before),
+        "only after": sum(not one.as_written for one in document.only_after),
     }
     told = [", ".join(f"{count:,} {name}" for name, count in counts.items() if count)]
     told += [same] if document.identical else []
     told += [failed] if document.refused else []
+    if document.untouched:
+        told.append(f"{plural(document.untouched, 'workload')} that the change cannot touch")
     return f"SASS: of {plural(document.kernels, 'kernel')} {'; '.join(told)} ({archs})"
 
 
+def compiles(document: SassCompiles, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show what would be compiled, and why not the rest."""
+    if head:
+        yield Words(f"compared with {document.base}; {document.toolchain}", "dim")
+    yield Words(in_short(document))
+    if head or verbose:
+        yield from remarks(document.remarks)
+
+
+def in_short(document: SassCompiles) -> str:
+    """Tell how much is compiled, and how long that takes."""
+    archs = ", ".join(document.archs) or "no architecture"
+    if not document.units:
+        return f"nothing is compiled ({archs})"
+    first = f", {document.changed:,} with other values first" if document.changed else ""
+    long = document.minutes
+    about = f"{long / 60:.1f} hours" if long >= 90 else f"{max(1, round(long))} min"
+    return (
+        f"at most {plural(document.units, 'compile')}: {plural(document.workloads, 'workload')},"
+        f" times architectures{first}; about {about} with {document.at_once} at once ({archs})"
+    )
+
+
+def announce(document: SassCompiles) -> None:
+    """Say before it begins what takes its time."""
+    messages().write([Words(in_short(document), "dim")])
+
+
 print_sass = printed(sass)
+print_compiles = printed(compiles)

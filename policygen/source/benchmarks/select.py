@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping
 
 from policygen.errors import InputError
+from policygen.hints import anchored
 from policygen.model.bench import Axis, Benchmark, BenchmarkList, SubBenchmark
+from policygen.model.workload import spelled
 
 Chosen = Mapping[str, frozenset[str]]
 """The values that stay, by axis."""
@@ -16,8 +18,11 @@ def select(document: BenchmarkList, names: re.Pattern[str], axes: Chosen) -> Ben
     if document.benchmarks and not kept:
         raise InputError(
             f"-R {names.pattern!r} matches the beginning of no benchmark's name",
-            f"one of {len(document.benchmarks)} is {document.benchmarks[0].name}",
+            anchored(names, (one.name for one in document.benchmarks))
+            or f"one of {len(document.benchmarks)} is {document.benchmarks[0].name}",
         )
+    known = {axis.name for one in kept for sub in one.subbenches for axis in sub.axes}
+    axes = spelled(axes, known)
     _check(kept, axes)
     return document.model_copy(update={"benchmarks": tuple(_restrict(one, axes) for one in kept)})
 

@@ -1,0 +1,89 @@
+"""Which files may be replaced: those that policygen made, by what they hold."""
+
+import re
+from pathlib import Path
+
+from policygen.errors import InputError
+from policygen.paths import write_atomically
+
+MAKER = "policygen"
+"""What plots and tables name as the program that made them."""
+_ENDS = 1 << 16
+"""As many bytes of each end of a file are looked at."""
+_MARKS = tuple(
+    re.compile(mark, re.DOTALL)
+    for mark in (
+        # {"format": "policygen/plan/2", as it is indented or not
+        rb'\s*\{\s*"format": ?"policygen/[a-z-]+/\d+"',
+        # // Made by policygen 0.9; make it again rather than edit it.
+        rb"// Made by policygen ",
+        # # 2 tuning entries in 1 header
+        #
+        # tree: CUB 3.0.1 (specializations), …; compiler: nvcc 13.2
+        rb"# [^\n]+\n\ntree: CUB [^\n]+; compiler: ",
+        rb'<!doctype html>.*<meta name="generator" content="policygen">',
+        rb"<\?xml [^\n]+\n<!DOCTYPE svg .*<dc:title>policygen</dc:title>",
+        rb"\x89PNG\r\n.*tEXtSoftware\0policygen",
+        rb"PAR1.*policygen.*PAR1\Z",
+        # CUB 3.0.1 (specializations), cub_headers/3.0.1 [--cub]
+        rb"CUB [\d.]+ \((?:specializations|selectors)\), [^\n]+ \[",
+        rb"benchmark,workload,arch,status,since,header,line,reason,score,variant\r?\n",
+        rb"database,algorithm,subbench,gpu,ctk,cccl,variant,",
+        # # cub.bench.scan.exclusive.sum T=I8 on sm90: DeviceScanKernel
+        # # 12 instructions differ
+        rb"# [^\n]+ on sm\d+: [^\n]+\n# ",
+    )
+)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file says that policygen made it, so that it can be made again; so does none."""
+    data = _ends(path)
+    return not data or any(mark.match(data) for mark in _MARKS)
+
+
+def check_free(path: Path, *, force: bool = False, ours: bool = True) -> None:
+    """An error where something stands that would be lost; with `ours` what we made may go."""
+    if path.is_dir():
+        raise InputError(f"{path}: a folder stands there")
+    if force or not path.exists() or is_stream(path):
+        return
+    if not ours:
+        raise InputError(f"{path}: exists already", "Choose another name, or use --force.")
+    if not is_ours(path):
+        raise InputError(
+            f"{path}: exists already, and is no file that policygen made",
+            "Choose another name, or use --force.",
+        )
+
+
+def is_stream(path: Path) -> bool:
+    """Whether what stands there is written to and not replaced, as a terminal or a pipe."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def write_output(path: Path, data: bytes, *, force: bool = False) -> None:
+    """Writes a whole file or nothing; what others made stays, where it is not forced."""
+    try:
+        same = path.is_file() and path.read_bytes() == data
+        if not same:
+            check_free(path, force=force)
+        if is_stream(path):
+            with path.open("wb") as stream:
+                stream.write(data)
+        elif not same:
+            write_atomically(path, data)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _ends(path: Path) -> bytes:
+    """The beginning of a file, and its end where that is another part."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(_ENDS)
+            size = file.seek(0, 2)
+            file.seek(max(len(first), size - _ENDS))
+            return first + file.read(_ENDS)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,92 @@
+"""What a person wrote is not replaced by what policygen writes."""
+
+import os
+import stat
+from threading import Thread
+
+import pytest
+
+from policygen import json_schemas
+from policygen.errors import InputError
+from policygen.model.base import Document
+from policygen.outputs import check_free, is_ours, write_output
+
+OURS = (
+    b'{\n "format": "policygen/plan/2",\n "cub"',
+    b'{"format":"policygen/sass-dump/1","benchmark"',
+    b"// Made by policygen 1.0; make it again rather than edit it.\n",
+    b"# 2 tuning entries in 1 header\n\ntree: CUB 3.0.1 (specializations), here; compared with: a;"
+    b" compiler: nvcc 13.2\n",
+    b"# cub.bench.scan T=I8 on sm90: DeviceScanKernel\n# 12 instructions differ\n-a\n",
+    b"benchmark,workload,arch,status,since,header,line,reason,score,variant\n",
+    b"",
+)
+STRANGE = (
+    b'{"results": []}',
+    b'{"format": "something/plan/2"}',
+    b'["policygen/plan/2", {"format": "policygen/plan/2"}]',
+    b"// A header of mine, which policygen did not make.\n// Made by policygen 1.0\n",
+    b"# Notes\n\ntree: mine\n",
+    b"<!doctype html><title>policygen</title>",
+    b"\x89PNG\r\n\x1a\n...Matplotlib",
+    b"benchmark,workload\n",
+)
+
+
+@pytest.mark.parametrize("data", OURS)
+def test_what_policygen_made_is_replaced(data, tmp_path):
+    path = tmp_path / "out"
+    path.write_bytes(data)
+    assert is_ours(path)
+    write_output(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("data", STRANGE)
+def test_what_others_made_stays(data, tmp_path):
+    path = tmp_path / "out"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as error:
+        write_output(path, b"new")
+    assert str(error.value) == (
+        f"{path}: exists already, and is no file that policygen made\n"
+        "  Choose another name, or use --force."
+    )
+    assert path.read_bytes() == data
+    write_output(path, data)  # nothing is lost
+    write_output(path, b"new", force=True)
+    assert path.read_bytes() == b"new"
+
+
+def test_a_database_is_replaced_by_force_only(tmp_path):
+    """It cannot be made again."""
+    path = tmp_path / "a.db"
+    path.touch()
+    with pytest.raises(InputError, match=r"a\.db: exists already\n  Choose another name, or use"):
+        check_free(path, ours=False)
+    check_free(path, ours=False, force=True)
+
+
+def test_a_folder_is_never_replaced(tmp_path):
+    with pytest.raises(InputError, match="a folder stands there"):
+        write_output(tmp_path, b"new", force=True)
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    path, found = tmp_path / "pipe", []
+    os.mkfifo(path)
+    reader = Thread(target=lambda: found.append(path.read_bytes()))
+    reader.start()
+    write_output(path, b"new")
+    reader.join()
+    assert found == [b"new"]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_every_document_begins_with_what_it_is():
+    """By that it is known again when it stands in a file."""
+    kinds = json_schemas.DOCUMENTS
+    assert len(kinds) > 15
+    for kind in kinds:
+        assert issubclass(kind, Document)
+        assert next(iter(kind.model_fields)) == "format"
