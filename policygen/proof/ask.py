@@ -1,7 +1,7 @@
 """Asks the compiler what a tree selects: values, the entries that they come from, and keys."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
 from policygen.bindings.words import words
@@ -26,6 +26,8 @@ class Selection:
 
     rows: Mapping[tuple[Workload, str], Selected]
     errors: tuple[PolicygenError, ...] = ()
+    refused: Mapping[Workload, PolicygenError] = field(default_factory=dict)
+    """The workloads of which the compiler says nothing, or not all that was asked."""
 
     def checked(self) -> "Selection":
         """Raises what does not compile; else gives the selection."""
@@ -61,7 +63,7 @@ def ask(
             if same not in known:
                 known[same] = _selected(each, workload, plain, marks, marked)
             rows[workload, arch] = known[same]
-    return Selection(rows, told.errors)
+    return Selection(rows, told.errors, told.refused)
 
 
 def _selected(

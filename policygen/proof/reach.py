@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import starmap
 
 from policygen.bindings.load import Bound, bound
-from policygen.errors import PolicygenError
+from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.branches import steps
@@ -107,8 +107,13 @@ def tried_sites(
         for site in algorithm.sites:
             if site.dialect != dialect:
                 continue
-            families = bound_families(algorithm, site, headers)
-            if families:
+            problem: InputError | None = None
+            families: tuple[BoundFamily, ...] = ()
+            try:
+                families = bound_families(algorithm, site, headers)
+            except InputError as error:
+                problem = error
+            if families or problem:
                 archs = _reading(chains.get(site.scope), families)
             elif dialect == "selectors" and site.header in selectors:
                 archs = steps(selectors[site.header])
@@ -116,8 +121,8 @@ def tried_sites(
                 continue
             points = _tried_points(algorithm, site, cub.version)
             ordered = tuple(sorted(archs, key=arch_number))
-            asked = Asked(site, points, ordered, families, values=False)
-            found.append(replace(asked, branches=not families))
+            asked = Asked(site, points, ordered, families, values=False, problem=problem)
+            found.append(replace(asked, branches=site.is_selector))
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ from policygen.model.resolve import DisabledEntry, EntryPlace, ResolvedRow, Stat
 from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family, PolicyChain
 from policygen.proof.ask import ask
-from policygen.proof.compile import Progress
+from policygen.proof.compile import Progress, RefusedError
 from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload
@@ -58,17 +58,33 @@ def resolve(
         }
         for point, arch in product(place.points, archs):
             found = told.rows.get((point, arch))
-            if found is None or not found.values:
+            known = found is not None and bool(found.values)
+            if point in told.refused or not known:
                 name, _ = point.point
-                refused[name] = Unresolved(benchmark=name, reason="it does not compile")
+                why = _refusal(told.refused.get(point), known=known)
+                refused[name] = Unresolved(benchmark=name, reason=why, header=place.site.header)
+            # Without marks families do not tell which entry it is, and defaults look the same.
+            if found is None or not known or (point in told.refused and place.families):
                 continue
             row = _row(place, point, arch, found, header, used[arch])
-            known = disabled.get((point, arch))
-            if known and _is_newer(known, row.since):
-                row = row.model_copy(update={"disabled": known[1]})
+            off = disabled.get((point, arch))
+            if off and _is_newer(off, row.since):
+                row = row.model_copy(update={"disabled": off[1]})
             rows.append(row)
     rows.sort(key=lambda row: (row.benchmark, arch_number(row.arch)))
     return Resolved(tuple(rows), tuple(refused.values()), told.errors, remarks)
+
+
+def _refusal(error: PolicygenError | None, *, known: bool) -> str:
+    """Words why the compiler does not answer, with the place as far as it is the tree's."""
+    if error is not None and not isinstance(error, RefusedError):
+        return str(error).partition("\n")[0]
+    why = f": {error.first}" if error else ""
+    return (
+        f"its entries are not known, a marked copy does not compile{why}"
+        if known
+        else (f"it does not compile{why}")
+    )
 
 
 DisabledFor = tuple[str, DisabledEntry]

@@ -35,13 +35,20 @@ def places(
                 if matches(point, axes)
             ]
             if points:
-                families = bound_families(algorithm, site, headers)
                 tuned = any(binding.site == site.name for binding in algorithm.families)
-                asked = Asked(site, tuple(points), families=families, tuned=tuned)
-                found.append(replace(asked, algorithm=algorithm.algorithm))
+                asked = Asked(site, tuple(points), tuned=tuned, algorithm=algorithm.algorithm)
+                found.append(_with_families(asked, algorithm, headers))
     if not found:
         raise nothing_bound(cub.version, pattern, axes, header_names)
     return tuple(found)
+
+
+def _with_families(asked: Asked, algorithm: Bound, headers: Sequence[TuningHeader]) -> Asked:
+    """Adds the families; where they are others than are bound, nothing of the site is asked."""
+    try:
+        return replace(asked, families=bound_families(algorithm, asked.site, headers))
+    except InputError as problem:
+        return replace(asked, problem=problem)
 
 
 def bound_families(
