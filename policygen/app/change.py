@@ -8,6 +8,7 @@ from policygen import tree
 from policygen.app.base import Base, find_base, no_base
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.session import Session
+from policygen.bindings.words import words
 from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError, SourceError
 from policygen.model.lint import Finding
@@ -43,9 +44,10 @@ class TreeChange:
         headers = (*self.before.headers, *self.after.headers)
         found = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
         found |= {family.arch for header in headers for family in header.families}
-        if found and not any(header.selectors for header in headers):
+        contents = [data for sides in self.contents.values() for data in sides]
+        selects = words().selectors.name.encode()
+        if found and not any(selects in data for data in contents):
             return AskedArchs(frozenset(found))
-        contents = (data for sides in self.contents.values() for data in sides)
         return asked_archs(contents, (*found, *find_toolchain().archs))
 
     def findings(self) -> tuple[Finding, ...]:

@@ -64,8 +64,8 @@ def review_change(
     def differs(name: str) -> int | None:
         return first_difference(name, *change.contents[name])
 
-    unbound = (*unread(change.unread), *uncovered_headers(names, cub.version, differs))
-    if asked or not bound_headers(cub.version) & set(names):
+    unbound = (*unread(change.unread), *uncovered_headers(names, cub.bindings, differs))
+    if asked or not bound_headers(cub.bindings) & set(names):
         return _unasked(cub, change, asked, unbound)
     plan = change.base.plan
     if plan is None and (applied := find_apply(session.store, session.root)):
@@ -94,7 +94,7 @@ def review_change(
     shown = archs.known | {row.arch for row in different}
     labels = _labels(entries, different, plan)
     found = Known(
-        _evidence(plan, files, cub.version, labels, remarks),
+        _evidence(plan, files, cub.bindings, labels, remarks),
         change.findings(),
         _never(change.after, [one.place for one in entries if one.after], progress),
     )

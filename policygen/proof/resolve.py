@@ -45,8 +45,9 @@ def resolve(
 
     In those of `enabled` conditions that are commented out are code.
     """
-    places = [_with_marks(place, tuple(archs), cub, marked) for place in asked]
-    tree = AskedTree(cub.version, cub.include_folders, marked)
+    selectors = {place.site.header for place in asked if place.site.is_selector}
+    places = [_with_marks(place, tuple(archs), cub, selectors, marked) for place in asked]
+    tree = AskedTree(cub.bindings, cub.include_folders, marked)
     told = ask(tree, places, toolchain, progress=progress)
     disabled, remarks = _commented_out(cub, places, enabled or {}, toolchain, progress)
     rows, refused = [], {}
@@ -107,7 +108,7 @@ def _commented_out(
     if not mine:
         return {}, ()
     told = ask(
-        AskedTree(cub.version, cub.include_folders, enabled), mine, toolchain, progress=progress
+        AskedTree(cub.bindings, cub.include_folders, enabled), mine, toolchain, progress=progress
     )
     if told.errors:
         names = ", ".join(sorted({place.site.header for place in mine}))
@@ -130,10 +131,15 @@ def _is_newer(disabled: DisabledFor, since: str | None) -> bool:
 
 
 def _with_marks(
-    place: Asked, archs: tuple[str, ...], cub: Cub, marked: Mapping[str, Marked]
+    place: Asked,
+    archs: tuple[str, ...],
+    cub: Cub,
+    selectors: Collection[str],
+    marked: Mapping[str, Marked],
 ) -> Asked:
-    """Asks for entries, too, where they are marked: those of the tree's own dialect are."""
-    marks = place.site.dialect == cub.dialect and place.site.header in marked
+    """Asks for entries, too, where they are marked: those of the header's own dialect are."""
+    own = cub.has_selectors or place.site.header in selectors
+    marks = place.site.is_selector == own and place.site.header in marked
     return replace(
         place,
         archs=archs,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from policygen.bindings.load import Bound, axis_values, bound, types
+from policygen.bindings.rows import read
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
@@ -12,6 +13,8 @@ from policygen.model.tuning import Family, TuningHeader
 from policygen.model.workload import axis_name
 from policygen.proof.probe import Asked, workloads
 from policygen.proof.unit import BoundFamily, Workload
+
+BENCH = "/benchmark/"
 
 
 def places(
@@ -23,7 +26,7 @@ def places(
 ) -> tuple[Asked, ...]:
     """Finds the sites of these headers with benchmarks that match; finding none is an error."""
     found = []
-    for algorithm in bound(cub.version):
+    for algorithm in bound(cub.bindings):
         for site in sites_of(algorithm, cub.dialect):
             if header_names and site.header not in header_names:
                 continue
@@ -31,7 +34,7 @@ def places(
                 point
                 for benchmark in algorithm.benchmarks
                 if benchmark.site == site.name and pattern.match(benchmark.name)
-                for point in workloads(benchmark, cub.version)
+                for point in workloads(benchmark, cub.bindings)
                 if matches(point, axes)
             ]
             if points:
@@ -39,7 +42,7 @@ def places(
                 asked = Asked(site, tuple(points), tuned=tuned, algorithm=algorithm.algorithm)
                 found.append(_with_families(asked, algorithm, headers))
     if not found:
-        raise nothing_bound(cub.version, pattern, axes, header_names)
+        raise nothing_bound(cub.bindings, pattern, axes, header_names)
     return tuple(found)
 
 
@@ -188,7 +191,13 @@ def remarks(cub: Cub, header_names: frozenset[str] = frozenset()) -> tuple[str, 
             f"CUB {cub.version} is none of the versions that the bindings were compiled with "
             f"({', '.join(compiled)}); those of the nearest version are used"
         )
-    known = bound_headers(cub.version)
+    others = read(cub.bindings)
+    absent = sorted(n.rpartition("/")[2] for n, o in others.items() if o.row is None and BENCH in n)
+    if absent:
+        found.append(
+            f"{', '.join(absent)}: the tree has nothing that they call; they are not asked"
+        )
+    known = bound_headers(cub.bindings)
     if header_names and (lost := known - header_names):
         found.append(f"{len(lost)} of {len(known)} headers that are bound are not in this tree")
     return tuple(found)
