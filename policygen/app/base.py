@@ -6,6 +6,7 @@ from pathlib import Path
 
 from policygen import tree
 from policygen.app.applied import find_apply
+from policygen.app.looking import looked
 from policygen.app.session import Session
 from policygen.app.trees import other_tree
 from policygen.edit.worktree import uncommitted
@@ -59,7 +60,7 @@ def _default(found: Cub, store: Path) -> Base | None:
         label = f"before the apply for {plan.options.arch}: {', '.join(sorted(before))}"
         return Base(label, found, before, plan)
     if uncommitted(tree.tuning_headers(found)):
-        return Base("HEAD", open_revision(found, "HEAD"))
+        return Base("HEAD", looked(open_revision(found, "HEAD")))
     return None
 
 

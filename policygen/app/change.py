@@ -1,15 +1,16 @@
 """The headers that a change concerns, as they are read before and after it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from policygen import tree
 from policygen.app.base import Base, find_base, no_base
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.session import Session
+from policygen.bindings.words import words
 from policygen.dialects.scan import scan_headers
-from policygen.errors import InputError, Problems
+from policygen.errors import InputError, SourceError
 from policygen.model.lint import Finding
 from policygen.model.review import HeaderDiff
 from policygen.model.tuning import Scan
@@ -34,6 +35,8 @@ class TreeChange:
     contents: Mapping[str, tuple[bytes, bytes]]
     """Before and after, by the header's name."""
     remarks: tuple[str, ...]
+    unread: tuple[SourceError, ...] = ()
+    """Of either side: which entries such a header has is not known."""
 
     @property
     def archs(self) -> AskedArchs:
@@ -41,9 +44,10 @@ class TreeChange:
         headers = (*self.before.headers, *self.after.headers)
         found = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
         found |= {family.arch for header in headers for family in header.families}
-        if found and not any(header.selectors for header in headers):
+        contents = [data for sides in self.contents.values() for data in sides]
+        selects = words().selectors.name.encode()
+        if found and not any(selects in data for data in contents):
             return AskedArchs(frozenset(found))
-        contents = (data for sides in self.contents.values() for data in sides)
         return asked_archs(contents, (*found, *find_toolchain().archs))
 
     def findings(self) -> tuple[Finding, ...]:
@@ -98,9 +102,13 @@ def find_change(session: Session, text: str | None) -> TreeChange:
     names = sorted(contents)
     after = read_tree(cub, names) if names else ReadTree(cub, (), {}, ())
     before = read_before(base, names)
-    if errors := (*before.errors, *after.errors):
-        raise Problems(errors)
-    return TreeChange(base, before, after, contents, tuple(remarks))
+    unread = (*before.errors, *after.errors)
+    lost = {Path(error.path).name for error in unread}
+    before, after = (
+        replace(side, headers=tuple(one for one in side.headers if one.name not in lost))
+        for side in (before, after)
+    )
+    return TreeChange(base, before, after, contents, tuple(remarks), unread)
 
 
 def read_before(base: Base, names: Sequence[str]) -> ReadTree:

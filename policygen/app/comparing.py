@@ -83,7 +83,7 @@ def choose_compiles(
     after = _units(cub, cub.include_folders, wanted, chosen)
     if not (before or after) and (chosen.named or (chosen.axes and headers)):
         asked = frozenset() if chosen.named else headers or frozenset()
-        raise nothing_bound(cub.version, chosen.pattern, chosen.axes, asked)
+        raise nothing_bound(cub.bindings, chosen.pattern, chosen.axes, asked)
     remarks += _left_out(cub, wanted, chosen)
     if base and base.index:
         if base.index.units != chosen.units:

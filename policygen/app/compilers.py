@@ -47,7 +47,7 @@ def compiler_for(
     progress: Progress | None = None,
 ) -> Compiler:
     """The compiler, for a tree whose headers hold some data."""
-    members = marked_members(bound(found.cub.version), "specializations")
+    members = marked_members(bound(found.cub.bindings), "specializations")
     known: dict[tuple[str, bytes], Marked] = {}
 
     def marked(name: str, content: bytes) -> Marked:

@@ -58,7 +58,7 @@ def plan_ranked(
         options = options.model_copy(update={"date": today})
     version = session.cub.version
     workloads = results.workloads(version)
-    names = headers_of(workloads, version)
+    names = headers_of(workloads, session.cub.bindings)
     found, data, compiler = open_tree(session.cub, names, progress=session.progress)
     workloads = with_measured_bases(session, workloads, compiler, options.arch, measured_on)
 
@@ -98,7 +98,7 @@ def read_plan(session: Session, path: Path) -> Planned:
             "Make the plan again, or name its tree with --cub.",
         )
     check_decisions(plan)
-    names = headers_of(plan.results, cub.version)
+    names = headers_of(plan.results, cub.bindings)
     found, data, compiler = open_tree(cub, names, progress=session.progress)
     check_tree(plan, data)
     sources, joint = TuningTree(found.cub, compiler.headers, data), remembered(plan.joint)

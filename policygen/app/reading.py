@@ -1,7 +1,7 @@
 """What the tuning headers of a tree hold, and copies of them that the compiler is asked with."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from policygen import tree
@@ -17,6 +17,7 @@ from policygen.model.branches import steps
 from policygen.model.cub import Cub, Dialect
 from policygen.model.marks import Marked
 from policygen.model.tuning import TuningHeader
+from policygen.proof.probe import Asked
 from policygen.proof.sites import marked_members
 from policygen.source.files import read_bytes
 from policygen.source.select import algorithm
@@ -33,9 +34,20 @@ class ReadTree:
 
     def marked(self, dialect: Dialect) -> Mapping[str, Marked]:
         """Marked copies of the headers that hold entries in a dialect."""
-        spelled, members = DIALECTS[dialect], marked_members(bound(self.cub.version), dialect)
+        spelled, members = DIALECTS[dialect], marked_members(bound(self.cub.bindings), dialect)
         held = [header for header in self.headers if spelled.read(header)]
         return {header.name: spelled.mark(header, self._data(header), members) for header in held}
+
+    def marked_for(self, places: Iterable[Asked]) -> Mapping[str, Marked]:
+        """Marked copies of headers, each in the dialect that decides there."""
+        if self.cub.has_selectors:
+            return self.marked(self.cub.dialect)
+        chosen = {p.site.header: p.site.dialect for p in places if p.site.is_selector}
+        found = {n: c for n, c in self.marked(self.cub.dialect).items() if n not in chosen}
+        only = replace(self, headers=tuple(h for h in self.headers if h.name in chosen))
+        for dialect in dict.fromkeys(chosen.values()):
+            found |= only.marked(dialect)
+        return found
 
     def enabled(self) -> Mapping[str, Marked]:
         """Copies of headers with guarded returns that are commented out, which are code there."""
@@ -49,7 +61,7 @@ class ReadTree:
 def read_tree(cub: Cub, names: Sequence[str] = ()) -> ReadTree:
     """Scans the headers of a tree: those that are named, by algorithm or by header, or all."""
     known = {path.name: path for path in tree.tuning_headers(cub)}
-    wanted = _header_names(names, known, cub.version) or frozenset(known)
+    wanted = _header_names(names, known, cub.bindings) or frozenset(known)
     paths = tuple(path for name, path in known.items() if name in wanted)
     scanned = scan_headers(paths)
     return ReadTree(cub, scanned.headers, {path.name: path for path in paths}, scanned.errors)

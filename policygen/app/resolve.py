@@ -50,7 +50,7 @@ def ask_values(
     told = resolve(
         found.cub,
         known,
-        found.marked(found.cub.dialect),
+        found.marked_for(known),
         archs,
         toolchain,
         enabled=found.enabled() if found.cub.has_selectors else {},

@@ -20,7 +20,6 @@ from policygen.app.resolve import ask_values
 from policygen.app.sass import compare_earlier
 from policygen.app.session import Session
 from policygen.app.stores import STORE
-from policygen.errors import Problems
 from policygen.model.base import Document
 from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
@@ -40,7 +39,13 @@ from policygen.proof.lint.outside import unprovable
 from policygen.proof.review import Known, Touched, reviewed, touched
 from policygen.proof.sites import bound_headers
 from policygen.proof.toolchain import find_toolchain
-from policygen.proof.uncovered import uncovered_entries, uncovered_headers, undecided
+from policygen.proof.uncovered import (
+    unanswered,
+    uncovered_entries,
+    uncovered_headers,
+    undecided,
+    unread,
+)
 from policygen.report.console import nearby
 from policygen.results.evidence import evidence
 from policygen.results.top import rank
@@ -59,20 +64,20 @@ def review_change(
     cub, progress = session.cub, session.progress
     change = find_change(session, base)
     names = tuple(sorted(change.contents))
-    asked = tuple(unprovable(cub, tree.tuning_headers(cub), nearby))
-    unbound = tuple(
-        uncovered_headers(
-            names, cub.version, lambda name: first_difference(name, *change.contents[name])
-        )
-    )
-    if asked or not bound_headers(cub.version) & set(names):
+    asked = _unprovable(cub, change)
+
+    def differs(name: str) -> int | None:
+        return first_difference(name, *change.contents[name])
+
+    unbound = (*unread(change.unread), *uncovered_headers(names, cub.bindings, differs))
+    if asked or not bound_headers(cub.bindings) & set(names):
         return _unasked(cub, change, asked, unbound)
     plan = change.base.plan
     if plan is None and (applied := find_apply(session.store, session.root)):
         plan = applied[0]
     archs = change.archs
     question = Filter(names, archs=archs.ordered)
-    sides = _resolved(change.before, change.after, question, progress)
+    sides = _resolved(change.before, change.after, question, session)
     resolved = [*sides]
     comparison = compare_resolutions(*sides)
     entries = touched(change.before.headers, change.after.headers)
@@ -85,7 +90,7 @@ def review_change(
     compared = comparison.compared - alone
     if families and change.after.cub.has_selectors:
         then, now = (older_tree(side, families) for side in (change.before, change.after))
-        beside = _resolved(then, now, question, progress, only="specializations")
+        beside = _resolved(then, now, question, session, only="specializations")
         resolved += beside
         older = compare_resolutions(*beside)
         different += [row.model_copy(update={"legacy": True}) for row in older.different]
@@ -94,11 +99,14 @@ def review_change(
     shown = archs.known | {row.arch for row in different}
     labels = _labels(entries, different, plan)
     found = Known(
-        _evidence(plan, files, cub.version, labels, remarks, parse_gpus(gpus)),
+        _evidence(plan, files, cub.bindings, labels, remarks, parse_gpus(gpus)),
         change.findings(),
         _never(change.after, [one.place for one in entries if one.after], progress),
     )
-    told, rest = reviewed(entries, different, found, undecided(entries, resolved))
+    lost = tuple(unanswered(resolved[::2], resolved[1::2], differs))
+    silent = {one.header for one in lost}
+    known = [one for one in entries if one.place.header not in silent]
+    told, rest = reviewed(entries, different, found, undecided(known, resolved))
     return Review(
         cub=cub,
         base=change.base.label,
@@ -108,12 +116,12 @@ def review_change(
         others=rest,
         compared=compared,
         actions=tuple(action for action in plan.actions if not action.written) if plan else (),
-        effect=_effect(change, plan, sides, progress),
+        effect=None if lost else _effect(change, plan, sides, progress),
         sass=compare_earlier(session, change.base) if run_sass else None,
         diffs=change.diffs(),
         commands=_commands(session, base, plan),
         remarks=tuple(dict.fromkeys((*remarks, *comparison.remarks))),
-        uncovered=(*unbound, *uncovered_entries(told)),
+        uncovered=(*unbound, *lost, *uncovered_entries(told)),
     )
 
 
@@ -160,19 +168,30 @@ def _unasked(
     )
 
 
+def _unprovable(cub: Cub, change: TreeChange) -> tuple[Finding, ...]:
+    """What headers ask for that no proof can know; what others alone ask is not theirs."""
+    headers = tree.tuning_headers(cub)
+    found = unprovable(cub, headers, nearby)
+    others = {path.name for path in headers} - change.contents.keys()
+    if not change.contents or not any(one.header in others for one in found):
+        return tuple(found)
+    mine = unprovable(cub, [path for path in headers if path.name not in others], nearby)
+    return tuple(one for one in found if one in mine or one.header not in others)
+
+
 def _resolved(
     before: ReadTree,
     after: ReadTree,
     asked: Filter,
-    progress: Progress | None,
+    session: Session,
     *,
     only: Dialect | None = None,
 ) -> tuple[Resolution, Resolution]:
-    """What workloads get on both sides."""
-    then, errors = ask_values(before, asked, only=only, progress=progress)
-    now, more = ask_values(after, asked, only=only, progress=progress)
-    if errors or more:
-        raise Problems((*errors, *more))
+    """What workloads get on both sides; of what a side does not answer the rest is told."""
+    then, errors = ask_values(before, asked, only=only, progress=session.progress)
+    now, more = ask_values(after, asked, only=only, progress=session.progress)
+    for error in (*errors, *more):
+        session.note(str(error))
     return then, now
 
 

@@ -51,7 +51,7 @@ def tree_and_headers(
     files = {name: Path(name) for name in names if Path(name).is_file()}
     if cub is None and files and len(files) == len(names):
         return _tree_of(next(iter(files.values())), note), tuple(files.values())
-    found = open_session(cub, note=note).cub
+    found = open_session(cub, bound=False, note=note).cub
     known = tree.tuning_headers(found)
     return found, tuple(files.get(name) or _header(name, known) for name in names) or known
 

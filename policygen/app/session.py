@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen import tree
+from policygen.app.looking import looked
 from policygen.app.notes import Note, Progress, unsaid
 from policygen.app.stores import heard_store, own_store, store_option_of
 from policygen.edit.interrupted import being_written, interrupted
@@ -45,12 +46,17 @@ def open_session(
     store: str | Path | None = None,
     *,
     whole: bool = False,
+    bound: bool = True,
     progress: Progress | None = None,
     note: Note = unsaid,
 ) -> Session:
-    """Opens the tree that is named, or found; it must be `whole` for what is said of a change."""
+    """Opens the tree that is named, or found; it must be `whole` for what is said of a change.
+
+    What needs no bindings does not look which of them it fits.
+    """
     named = None if store is None else Path(store)
-    session = Session(tree.find(cub, Path.cwd()), named, progress, note)
+    found = tree.find(cub, Path.cwd())
+    session = Session(looked(found) if bound else found, named, progress, note)
     tell_interrupted(session, whole=whole)
     return session
 

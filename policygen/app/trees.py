@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from policygen.app.looking import looked
 from policygen.app.session import Session, open_session
 from policygen.errors import InputError
 from policygen.model.cub import Cub
@@ -20,7 +21,7 @@ def other_tree(session: Session, text: str) -> Cub:
     except InputError:
         if Path(text).exists():
             raise
-        return open_revision(session.cub, text)
+        return looked(open_revision(session.cub, text))
 
 
 def list_trees(cub: str | None = None) -> Headers:

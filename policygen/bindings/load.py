@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from policygen.bindings.rows import chosen
 from policygen.cache import digest, keep, kept, written_by
 from policygen.config import configured, load_toml
 from policygen.errors import InputError
@@ -26,6 +27,7 @@ from policygen.model.bindings import (
     Unit,
     Versioned,
     numbers,
+    plain,
 )
 from policygen.model.cub import Dialect
 from policygen.resources import folder
@@ -106,6 +108,12 @@ def bindings() -> tuple[Binding, ...]:
     return tuple(made)
 
 
+def identity() -> str:
+    """Names the content of all files of bindings."""
+    paths = [*sorted(_folder().glob("*.toml")), *_own(), folder("schemas") / "words.toml"]
+    return digest(*(path.read_bytes() for path in paths))
+
+
 def _check_units(path: Path, binding: Binding) -> None:
     """Raises at a unit of a scaling that CUB does not have."""
     members = [one.members for one in binding.families]
@@ -148,17 +156,18 @@ def _load(path: Path, model: type[Loaded]) -> Loaded:
 
 @cache
 def bound(version: str) -> tuple[Bound, ...]:
-    """What holds for a version of CUB; of a version that is not covered, the nearest one."""
+    """What holds for a version of CUB, as its headers are read; else for the nearest version."""
     at = _nearest(version)
     found = []
     for binding in bindings():
-        benchmarks = _covering(binding.benchmarks, at)
+        name = binding.algorithm
+        benchmarks = chosen(name, binding.benchmarks, at, version)
         if benchmarks:
             found.append(
                 Bound(
-                    binding.algorithm,
-                    _covering(binding.sites, at),
-                    _covering(binding.families, at),
+                    name,
+                    chosen(name, binding.sites, at, version),
+                    chosen(name, binding.families, at, version),
                     benchmarks,
                     _covering(binding.calls, at),
                     _covering(binding.selectors, at),
@@ -173,7 +182,7 @@ def axis_type(name: str, version: str) -> AxisType:
     for candidate in types().types:
         if candidate.name == name and candidate.covers(at):
             return candidate
-    raise InputError(f"no type is called {name!r} in CUB {version}")
+    raise InputError(f"no type is called {name!r} in CUB {plain(version)}")
 
 
 def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
@@ -185,7 +194,7 @@ def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
     for group in types().groups:
         if group.name == values and group.covers(at):
             return group.values
-    raise InputError(f"no group of axis values is called {values!r} in CUB {version}")
+    raise InputError(f"no group of axis values is called {values!r} in CUB {plain(version)}")
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from policygen.bindings.load import axis_type, axis_values, bound, is_constant
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
+from policygen.model.bindings import plain as plain_version
 from policygen.model.labels import shortened
 from policygen.model.workload import axis_name
 
@@ -34,7 +35,7 @@ def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
     values = {older.get(axis, axis): value for axis, value in plain.items()}
     if unknown := sorted(values.keys() - benchmark.axes.keys()):
         raise InputError(
-            f"{name} of CUB {version} has no axis {', '.join(unknown)}",
+            f"{name} of CUB {plain_version(version)} has no axis {', '.join(unknown)}",
             f"Its compile-time axes: {', '.join(benchmark.axes) or 'none'}",
         )
     return Recorded(benchmark, version, values)
@@ -56,13 +57,14 @@ def today(measured: Recorded, version: str) -> dict[str, str]:
         if axis not in benchmark.axes:
             if axis in measured.benchmark.ignored:
                 continue  # no key depended on it
-            raise InputError(f"{benchmark.name} of CUB {version} has no axis {axis}")
+            raise InputError(f"{benchmark.name} of CUB {plain_version(version)} has no axis {axis}")
         found[axis] = _renamed(benchmark, axis, value, measured, version)
     for axis in (axis for axis in benchmark.axes if axis not in found):
         values = axis_values(benchmark, axis, version)
         if len(values) > 1 and axis not in benchmark.ignored:
             raise InputError(
-                f"{benchmark.name} of CUB {version} has the axis {axis}, and the database has none",
+                f"{benchmark.name} of CUB {plain_version(version)} has the axis {axis},"
+                " and the database has none",
                 f"It is one of {', '.join(values)}.",
             )
         found[axis] = values[0]
@@ -87,7 +89,7 @@ def _renamed(
         if then.cpp == "void" and value == name:
             return name
     raise InputError(
-        f"{axis} of {benchmark.name} has no value {value} in CUB {after}",
+        f"{axis} of {benchmark.name} has no value {value} in CUB {plain_version(after)}",
         f"It has: {', '.join(known)}",
     )
 
@@ -98,4 +100,4 @@ def benchmark_of(name: str, version: str) -> BenchmarkBinding:
         for benchmark in algorithm.benchmarks:
             if benchmark.name == name:
                 return benchmark
-    raise InputError(f"{name} is not bound for CUB {version}")
+    raise InputError(f"{name} is not bound for CUB {plain_version(version)}")

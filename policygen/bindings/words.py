@@ -58,6 +58,8 @@ class Vocabulary(Record):
     selectors: SelectorWords
     tiles: Tiles
     benchmarks: Benchmarks
+    older: dict[str, tuple[str, ...]]
+    """Member of a policy, or enumerator → what it was called before; nothing where none was."""
 
 
 @cache

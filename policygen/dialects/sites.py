@@ -2,7 +2,7 @@
 
 from policygen.bindings.load import Bound, bound
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, Site
+from policygen.model.bindings import BenchmarkBinding, Site, plain
 from policygen.model.cub import Dialect
 
 
@@ -13,4 +13,4 @@ def site_of(benchmark: BenchmarkBinding, version: str, dialect: Dialect) -> tupl
             site = algorithm.site(benchmark.site, dialect)
             if site is not None:
                 return algorithm, site
-    raise InputError(f"{benchmark.name} has no family of tunings in CUB {version}")
+    raise InputError(f"{benchmark.name} has no family of tunings in CUB {plain(version)}")

@@ -30,7 +30,12 @@ class Versioned(Record):
 @lru_cache(maxsize=256)
 def numbers(version: str) -> tuple[int, ...]:
     """`3.2.0` as (3, 2, 0): versions compare part by part."""
-    return tuple(int(part) for part in version.split("."))
+    return tuple(int(part) for part in plain(version).split("."))
+
+
+def plain(version: str) -> str:
+    """A version without the rows that hold instead of its own: `3.6.0+topk/…=1`."""
+    return version.partition("+")[0]
 
 
 class AxisType(Versioned):

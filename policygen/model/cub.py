@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from policygen.model.base import Record
 
 Dialect = Literal["specializations", "selectors"]
@@ -23,6 +25,13 @@ class Cub(Record):
     """Folders that a compiler needs with `-I`, `root` first."""
     changed: bool = False
     """Whether it was fetched, and is not as its wheel has it."""
+    read_as: str = Field(default="", exclude=True)
+    """The version with the bindings that hold instead of its own, as its headers say."""
+
+    @property
+    def bindings(self) -> str:
+        """Which bindings hold: those of its version, unless its headers say otherwise."""
+        return self.read_as or self.version
 
     @property
     def has_selectors(self) -> bool:

@@ -77,6 +77,8 @@ class Unresolved(Record):
 
     benchmark: str
     reason: str
+    header: str = ""
+    """The one that decides it."""
 
 
 class Resolution(Document):

@@ -101,7 +101,7 @@ class Planner:
         """The same, by a way to settle what becomes of the cases."""
         cub, options = self.sources.cub, self.options
         known, refused = measurements(
-            scored, cub.version, options.arch, force=options.force, spaces=self.spaces
+            scored, cub.bindings, options.arch, force=options.force, spaces=self.spaces
         )
         cases, actions = find_places(known, self.dialect, self.oracle, options.arch)
         settled = settle(cases)

@@ -1,7 +1,7 @@
 """Asks the compiler what a tree selects: values, the entries that they come from, and keys."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policygen.bindings.load import types
 from policygen.bindings.words import words
@@ -27,6 +27,8 @@ class Selection:
 
     rows: Mapping[tuple[Workload, str], Selected]
     errors: tuple[PolicygenError, ...] = ()
+    refused: Mapping[Workload, PolicygenError] = field(default_factory=dict)
+    """The workloads of which the compiler says nothing, or not all that was asked."""
 
     def checked(self) -> "Selection":
         """Raises what does not compile; else gives the selection."""
@@ -62,7 +64,7 @@ def ask(
             if same not in known:
                 known[same] = _selected(each, workload, plain, marks, marked)
             rows[workload, arch] = known[same]
-    return Selection(rows, told.errors)
+    return Selection(rows, told.errors, told.refused)
 
 
 def _selected(
@@ -104,17 +106,15 @@ def _values(asked: Asked, row: Sequence[str]) -> tuple[dict[str, Value], str | N
     if row and site.delay:
         kind, delay, latency = (answers.value(text) for text in row[len(names) :])
         found[words().values.delay] = _delay(str(kind)).spelled(delay, latency)
-    others = {
-        name
-        for algorithm, names in site.used_by.items()
-        if algorithm != found.get(words().values.algorithm)
-        for name in names
-    }
+    mine = site.used_by.get(str(found.get(words().values.algorithm)))
+    # Of an algorithm that no binding knows nothing is left out: what is not shown is not compared.
+    used = {} if mine is None else site.used_by
+    others = {name for names in used.values() for name in names}.difference(mine or ())
     return {name: value for name, value in found.items() if name not in others}, since
 
 
 def _delay(kind: str) -> DelayConstructor:
     for delay in types().delays:
-        if delay.kind == kind:
+        if delay.kind.strip("_") == kind.strip("_"):
             return delay
     raise InputError(f"no delay constructor is called {kind!r}", "Add it to types.toml.")

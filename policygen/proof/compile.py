@@ -25,6 +25,8 @@ FLAGS = ("-ptx", "-w")
 UNITS = "units"
 """Where units are compiled, and stay when they are refused."""
 Answer = TypeVar("Answer")
+# /tree/cub/device/dispatch/tuning/tuning_scan.cuh(295): error: too many arguments
+_ERROR = re.compile(r"^\s*(\S+)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error: (.*)", re.MULTILINE)
 LINES = 12
 """As much of the compiler's message as is shown."""
 MEMORY = "Is there enough memory?"
@@ -49,6 +51,15 @@ class TranslationUnit:
 
 class RefusedError(ProcessError):
     """A translation unit that does not compile: a header that is broken, or not bound rightly."""
+
+    @property
+    def first(self) -> str:
+        """What the compiler says first; where it says it of a header, with its name and line."""
+        found = _ERROR.search(self.stderr)
+        if found is None:
+            return self.stderr.strip().partition("\n")[0]
+        file, line, message = found.groups()
+        return f"{Path(file).name}:{line}: {message}" if not file.endswith(UNIT) else message
 
 
 def compile_all(

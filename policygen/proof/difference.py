@@ -5,8 +5,18 @@ from policygen.model.selection import Spot, Values, delta, with_unnamed
 
 
 def compare_resolutions(before: Resolution, after: Resolution) -> Comparison:
-    """Lists the workloads whose values differ, or that one tree lacks."""
-    found = delta(_rows(before), _rows(after), _unlike, None)
+    """Lists the workloads whose values differ, or that one tree lacks.
+
+    Of benchmarks that one side did not answer nothing is said but this: they are `unresolved`.
+    """
+    sides = [_rows(side) for side in (before, after)]
+    lost = {one.benchmark for side in (before, after) for one in side.unresolved}
+    both = sides[0].keys() & sides[1].keys()
+    known = [
+        {spot: row for spot, row in side.items() if spot in both or spot[0][0] not in lost}
+        for side in sides
+    ]
+    found = delta(known[0], known[1], _unlike, None)
     pairs = ((one.before, one.after) for one in found.changes)
     return Comparison(
         before=before.cub,

@@ -129,7 +129,7 @@ class Compiler:
     ) -> Asked:
         """Asks where the keys of workloads lead, or which return decides them."""
         if place.site.is_selector:
-            scaled = scaled_families(self.cub.version, place)
+            scaled = scaled_families(self.cub.bindings, place)
             traits = copy.traits
             return replace(place, archs=(arch,), families=scaled, branches=True, traits=traits)
         return replace(place, archs=(arch,), families=families)
@@ -232,7 +232,7 @@ class Compiler:
     def _ask(
         self, asked: Sequence[Asked], includes: tuple[str, ...], marked: Mapping[str, Marked]
     ) -> Selection:
-        tree = AskedTree(self.cub.version, includes, marked)
+        tree = AskedTree(self.cub.bindings, includes, marked)
         return ask(tree, asked, self.nvcc, progress=self.progress)
 
     def _question(

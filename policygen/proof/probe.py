@@ -64,6 +64,8 @@ class Asked:
     """Whether CUB has entries for it, in either dialect; without any, all values are defaults."""
     aggregates: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """The structs of its header, by which fields of policies are named."""
+    problem: PolicygenError | None = None
+    """Why it cannot be asked: its header has other families than are bound."""
 
     @property
     def spots(self) -> "Iterator[tuple[Workload, str]]":
@@ -83,6 +85,8 @@ class Answered:
 
     rows: Mapping[RowKey, tuple[str, ...]]
     errors: tuple[PolicygenError, ...]
+    refused: Mapping[Workload, PolicygenError] = field(default_factory=dict)
+    """Why there is no answer, or not all of it."""
 
     def of(self, workload: Workload, arch: str, *, marked: bool = False) -> tuple[str, ...] | None:
         """Finds the answers for one workload on one architecture."""
@@ -120,11 +124,13 @@ def probe(
 ) -> Answered:
     """Compiles, and reads the answers back.
 
-    What several sites share in a unit is refused together; those are then asked one by one.
+    What several sites share in a unit is refused together; those are then asked one by one, and
+    after them the benchmarks of a site: one that the header does not fit ends no other.
     """
     rows: dict[RowKey, tuple[str, ...]] = {}
-    errors: list[PolicygenError] = []
-    lots = _batches(asked, toolchain)
+    refused = {point: each.problem for each in asked if each.problem for point in each.points}
+    errors = {("", False, str(each.problem)): each.problem for each in asked if each.problem}
+    lots = _batches([each for each in asked if not each.problem], toolchain)
     while lots:
         units = [_unit(batch, tree, std) for batch in lots]
         writer = written_by(answers)
@@ -133,15 +139,34 @@ def probe(
         for batch, result in zip(lots, results, strict=True):
             if isinstance(result, str):
                 rows.update(_read(batch, result))
-            elif isinstance(result, RefusedError) and len(batch.sections) > 1:
-                again += [Batch(batch.arch, (section,)) for section in batch.sections]
-            elif isinstance(result, RefusedError) and _is_whole(batch):
+            elif isinstance(result, RefusedError) and len(batch.sections) == 1 and _is_whole(batch):
                 less = (replace(section, whole=False) for section in batch.sections)
                 again.append(Batch(batch.arch, tuple(less)))
+            elif isinstance(result, RefusedError) and (parts := _parts(batch)):
+                again += parts
             else:
-                errors.append(result)
+                refused |= {point: result for s in batch.sections for point in s.points}
+                header = batch.sections[0].site.header
+                errors.setdefault((header, batch.marked, _first(result)), result)
         lots = again
-    return Answered(rows, tuple(errors))
+    return Answered(rows, tuple(errors.values()), refused)
+
+
+def _parts(batch: Batch) -> list[Batch]:
+    """Divides what was refused: a compile for each site, or else for each call; or nothing."""
+    if len(batch.sections) > 1:
+        return [Batch(batch.arch, (section,)) for section in batch.sections]
+    (section,) = batch.sections
+    calls: dict[int, list[Workload]] = {}
+    for point in section.points:
+        calls.setdefault(id(point.call), []).append(point)
+    lots = [replace(section, points=tuple(points)) for points in calls.values()]
+    return [Batch(batch.arch, (lot,)) for lot in lots] if len(lots) > 1 else []
+
+
+def _first(error: PolicygenError) -> str:
+    """What the compiler says first, wherever: benchmarks of a header fail for the same reason."""
+    return error.first if isinstance(error, RefusedError) else str(error)
 
 
 def _is_whole(batch: Batch) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import starmap
 
 from policygen.bindings.load import Bound, bound
-from policygen.errors import PolicygenError
+from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.branches import steps
@@ -103,21 +103,26 @@ def tried_sites(
     chains = {chain.namespace: chain for header in headers for chain in header.chains}
     selectors = {header.name: header.selectors for header in headers if header.selectors}
     found = []
-    for algorithm in bound(cub.version):
+    for algorithm in bound(cub.bindings):
         for site in algorithm.sites:
             if site.dialect != dialect:
                 continue
-            families = bound_families(algorithm, site, headers)
-            if families:
+            problem: InputError | None = None
+            families: tuple[BoundFamily, ...] = ()
+            try:
+                families = bound_families(algorithm, site, headers)
+            except InputError as error:
+                problem = error
+            if families or problem:
                 archs = _reading(chains.get(site.scope), families)
             elif dialect == "selectors" and site.header in selectors:
                 archs = steps(selectors[site.header])
             else:
                 continue
-            points = _tried_points(algorithm, site, cub.version)
+            points = _tried_points(algorithm, site, cub.bindings)
             ordered = tuple(sorted(archs, key=arch_number))
-            asked = Asked(site, points, ordered, families, values=False)
-            found.append(replace(asked, branches=not families))
+            asked = Asked(site, points, ordered, families, values=False, problem=problem)
+            found.append(replace(asked, branches=site.is_selector))
     return tuple(found)
 
 
@@ -141,7 +146,7 @@ def _reach(
     progress: Progress | None,
 ) -> None:
     """Asks for every workload which entry shows, and explains those that never do."""
-    tree = AskedTree(cub.version, cub.include_folders, marked)
+    tree = AskedTree(cub.bindings, cub.include_folders, marked)
     asked = [p for p in asked if any(starmap(found.wants, marked[p.site.header].entries))]
     told = ask(tree, asked, toolchain, progress=progress)
     for places in _together(asked):

@@ -13,7 +13,7 @@ from policygen.model.resolve import DisabledEntry, EntryPlace, ResolvedRow, Stat
 from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family, PolicyChain
 from policygen.proof.ask import ask
-from policygen.proof.compile import Progress
+from policygen.proof.compile import Progress, RefusedError
 from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload
@@ -45,8 +45,9 @@ def resolve(
 
     In those of `enabled` conditions that are commented out are code.
     """
-    places = [_with_marks(place, tuple(archs), cub, marked) for place in asked]
-    tree = AskedTree(cub.version, cub.include_folders, marked)
+    selectors = {place.site.header for place in asked if place.site.is_selector}
+    places = [_with_marks(place, tuple(archs), cub, selectors, marked) for place in asked]
+    tree = AskedTree(cub.bindings, cub.include_folders, marked)
     told = ask(tree, places, toolchain, progress=progress)
     disabled, remarks = _commented_out(cub, places, enabled or {}, toolchain, progress)
     rows, refused = [], {}
@@ -58,17 +59,33 @@ def resolve(
         }
         for point, arch in product(place.points, archs):
             found = told.rows.get((point, arch))
-            if found is None or not found.values:
+            known = found is not None and bool(found.values)
+            if point in told.refused or not known:
                 name, _ = point.point
-                refused[name] = Unresolved(benchmark=name, reason="it does not compile")
+                why = _refusal(told.refused.get(point), known=known)
+                refused[name] = Unresolved(benchmark=name, reason=why, header=place.site.header)
+            # Without marks families do not tell which entry it is, and defaults look the same.
+            if found is None or not known or (point in told.refused and place.families):
                 continue
             row = _row(place, point, arch, found, header, used[arch])
-            known = disabled.get((point, arch))
-            if known and _is_newer(known, row.since):
-                row = row.model_copy(update={"disabled": known[1]})
+            off = disabled.get((point, arch))
+            if off and _is_newer(off, row.since):
+                row = row.model_copy(update={"disabled": off[1]})
             rows.append(row)
     rows.sort(key=lambda row: (row.benchmark, arch_number(row.arch)))
     return Resolved(tuple(rows), tuple(refused.values()), told.errors, remarks)
+
+
+def _refusal(error: PolicygenError | None, *, known: bool) -> str:
+    """Words why the compiler does not answer, with the place as far as it is the tree's."""
+    if error is not None and not isinstance(error, RefusedError):
+        return str(error).partition("\n")[0]
+    why = f": {error.first}" if error else ""
+    return (
+        f"its entries are not known, a marked copy does not compile{why}"
+        if known
+        else (f"it does not compile{why}")
+    )
 
 
 DisabledFor = tuple[str, DisabledEntry]
@@ -91,7 +108,7 @@ def _commented_out(
     if not mine:
         return {}, ()
     told = ask(
-        AskedTree(cub.version, cub.include_folders, enabled), mine, toolchain, progress=progress
+        AskedTree(cub.bindings, cub.include_folders, enabled), mine, toolchain, progress=progress
     )
     if told.errors:
         names = ", ".join(sorted({place.site.header for place in mine}))
@@ -114,10 +131,15 @@ def _is_newer(disabled: DisabledFor, since: str | None) -> bool:
 
 
 def _with_marks(
-    place: Asked, archs: tuple[str, ...], cub: Cub, marked: Mapping[str, Marked]
+    place: Asked,
+    archs: tuple[str, ...],
+    cub: Cub,
+    selectors: Collection[str],
+    marked: Mapping[str, Marked],
 ) -> Asked:
-    """Asks for entries, too, where they are marked: those of the tree's own dialect are."""
-    marks = place.site.dialect == cub.dialect and place.site.header in marked
+    """Asks for entries, too, where they are marked: those of the header's own dialect are."""
+    own = cub.has_selectors or place.site.header in selectors
+    marks = place.site.is_selector == own and place.site.header in marked
     return replace(
         place,
         archs=archs,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from policygen.bindings.load import Bound, axis_values, bound, types
+from policygen.bindings.rows import read
 from policygen.errors import InputError
 from policygen.hints import anchored, listed
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
@@ -13,6 +14,8 @@ from policygen.model.tuning import Family, TuningHeader
 from policygen.model.workload import axis_name
 from policygen.proof.probe import Asked, workloads
 from policygen.proof.unit import BoundFamily, Workload
+
+BENCH = "/benchmark/"
 
 
 def places(
@@ -25,7 +28,7 @@ def places(
     """Finds the sites of these headers with benchmarks that match; finding none is an error."""
     found = []
     known = {header.name: header.aggregates for header in headers}
-    for algorithm in bound(cub.version):
+    for algorithm in bound(cub.bindings):
         for site in sites_of(algorithm, cub.dialect):
             if header_names and site.header not in header_names:
                 continue
@@ -33,18 +36,25 @@ def places(
                 point
                 for benchmark in algorithm.benchmarks
                 if benchmark.site == site.name and pattern.match(benchmark.name)
-                for point in workloads(benchmark, cub.version)
+                for point in workloads(benchmark, cub.bindings)
                 if matches(point, axes)
             ]
             if points:
-                families = bound_families(algorithm, site, headers)
                 tuned = any(binding.site == site.name for binding in algorithm.families)
-                asked = Asked(site, tuple(points), families=families, tuned=tuned)
-                structs = known.get(site.header, {})
-                found.append(replace(asked, algorithm=algorithm.algorithm, aggregates=structs))
+                asked = Asked(site, tuple(points), tuned=tuned, algorithm=algorithm.algorithm)
+                asked = replace(asked, aggregates=known.get(site.header, {}))
+                found.append(_with_families(asked, algorithm, headers))
     if not found:
-        raise nothing_bound(cub.version, pattern, axes, header_names)
+        raise nothing_bound(cub.bindings, pattern, axes, header_names)
     return tuple(found)
+
+
+def _with_families(asked: Asked, algorithm: Bound, headers: Sequence[TuningHeader]) -> Asked:
+    """Adds the families; where they are others than are bound, nothing of the site is asked."""
+    try:
+        return replace(asked, families=bound_families(algorithm, asked.site, headers))
+    except InputError as problem:
+        return replace(asked, problem=problem)
 
 
 def bound_families(
@@ -185,7 +195,13 @@ def remarks(cub: Cub, header_names: frozenset[str] = frozenset()) -> tuple[str, 
             f"CUB {cub.version} is none of the versions that the bindings were compiled with "
             f"({', '.join(compiled)}); those of the nearest version are used"
         )
-    known = bound_headers(cub.version)
+    others = read(cub.bindings)
+    absent = sorted(n.rpartition("/")[2] for n, o in others.items() if o.row is None and BENCH in n)
+    if absent:
+        found.append(
+            f"{', '.join(absent)}: the tree has nothing that they call; they are not asked"
+        )
+    known = bound_headers(cub.bindings)
     if header_names and (lost := known - header_names):
         found.append(f"{len(lost)} of {len(known)} headers that are bound are not in this tree")
     return tuple(found)

@@ -1,7 +1,9 @@
 """Finds what a change touches and no bound workload tells of: what it selects is not known."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import PurePath
 
+from policygen.errors import SourceError
 from policygen.model.resolve import EntryPlace, Resolution
 from policygen.model.review import ReviewedEntry, Uncovered
 from policygen.proof.review import Touched
@@ -18,6 +20,28 @@ def uncovered_headers(
     for name in sorted({*names} - bound_headers(version)):
         if line := differs(name):
             yield Uncovered(header=name, line=line, what=UNBOUND)
+
+
+def unanswered(
+    before: Sequence[Resolution], after: Sequence[Resolution], lines: Callable[[str], int | None]
+) -> Iterator[Uncovered]:
+    """Finds headers of which one side does not answer; `lines` tells where their code differs."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for side, when in ((before, "before"), (after, "after")):
+        for one in (one for document in side for one in document.unresolved):
+            found.setdefault((one.header, f"{when} the change {one.reason}"), set()).add(
+                one.benchmark
+            )
+    for (header, why), names in sorted(found.items()):
+        told = f"not answered: {', '.join(sorted(names))}: {why}"
+        yield Uncovered(header=header, line=lines(header) or 1, what=told)
+
+
+def unread(errors: Iterable[SourceError]) -> Iterator[Uncovered]:
+    """Tells headers that cannot be read: which entries they have is not known."""
+    for one in errors:
+        what = f"it cannot be read, nothing is known of its entries: {one.message}"
+        yield Uncovered(header=PurePath(one.path).name, line=one.line, what=what)
 
 
 def undecided(entries: Sequence[Touched], sides: Sequence[Resolution]) -> set[EntryPlace]:

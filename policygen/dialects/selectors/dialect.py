@@ -42,7 +42,7 @@ class Selectors(Returns):
     def keep(self, changes: Sequence[DeltaRow[Values]], tell: Tell) -> list[EntryWrite]:
         """None: architectures with returns of their own are refused, others get what is written."""
         del tell
-        target, version = arch_number(self.arch), self.sources.cub.version
+        target, version = arch_number(self.arch), self.sources.cub.bindings
         owners: list[tuple[DeltaRow[Values], str]] = []
         for change in changes:
             _, site = site_of(benchmark_of(change.benchmark, version), version, "selectors")

@@ -210,7 +210,7 @@ class Returns:
 
     def decides(self, benchmark: BenchmarkBinding, told: Selected) -> GuardedReturn:
         """The return that decides a workload; refused where it is not the architecture's own."""
-        algorithm, site = site_of(benchmark, self.sources.cub.version, "selectors")
+        algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
         if told.entry is None:
             raise InputError(
                 f"no return with constants decides it in {site.header}: its values are computed"
@@ -251,7 +251,7 @@ class Returns:
         self, benchmark: BenchmarkBinding, told: Selected
     ) -> tuple[HeaderReturns, Truth, list[KnownReturn]]:
         """A header, what is known of a workload, and the returns that have what it tunes."""
-        algorithm, site = site_of(benchmark, self.sources.cub.version, "selectors")
+        algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
         read = self._read(site.header)
         known, unused = [], False
         for each in read.returns:
@@ -303,7 +303,7 @@ class Returns:
     def _to(
         self, benchmark: BenchmarkBinding, told: Selected, like: KnownReturn, new: NewReturn
     ) -> GuardedReturn:
-        algorithm, site = site_of(benchmark, self.sources.cub.version, "selectors")
+        algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
         rules, fields = rules_of(algorithm, site, like.family, like.entry)
         binding = FamilyBinding(site=site.name, name=like.family.name, args=(), members=rules)
         name = new.at.name if isinstance(new.at, ArchFunction) else like.family.name

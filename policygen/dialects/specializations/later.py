@@ -24,7 +24,7 @@ def keep_later(
         told = tell([change.point for change in found], other)
         groups: dict[object, list[tuple[DeltaRow[Values], Specialization]]] = {}
         for change in found:
-            benchmark = benchmark_of(change.benchmark, sources.cub.version)
+            benchmark = benchmark_of(change.benchmark, sources.cub.bindings)
             spot = family_spot(benchmark, told[change.point], sources, other)
             if spot.is_new or arch_number(spot.family.arch) <= arch_number(arch):
                 reason = (

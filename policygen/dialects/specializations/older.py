@@ -19,7 +19,7 @@ def older(cub: Cub) -> Cub:
 
 def beside(benchmark: str, cub: Cub, headers: Headers) -> Site | None:
     """Where families decide a benchmark for older dispatchers, as far as there are any."""
-    version = cub.version
+    version = cub.bindings
     try:
         algorithm, site = site_of(benchmark_of(benchmark, version), version, "specializations")
     except InputError:

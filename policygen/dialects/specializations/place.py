@@ -151,7 +151,7 @@ def family_spot(
     benchmark: BenchmarkBinding, told: Selected, sources: TuningTree, arch: str
 ) -> Specialization:
     """In the architecture's family, or in one that is made after that of an earlier one."""
-    algorithm, site = site_of(benchmark, sources.cub.version, "specializations")
+    algorithm, site = site_of(benchmark, sources.cub.bindings, "specializations")
     header = sources.headers.get(site.header)
     if header is None:
         raise InputError(f"the tree has no {site.header}")

@@ -69,7 +69,7 @@ def _sites(family: Family, cub: Cub) -> list[tuple[Bound, Site]]:
     place = family.header, family.namespace
     return [
         (algorithm, site)
-        for algorithm in bound(cub.version)
+        for algorithm in bound(cub.bindings)
         for name in dict.fromkeys(binding.site for binding in algorithm.families)
         if (site := algorithm.site(name, cub.dialect)) and (site.header, site.scope) == place
     ]
@@ -92,7 +92,7 @@ def bindings_of(family: Family, cub: Cub) -> tuple[FamilyBinding, ...]:
         return ()
     return tuple(
         binding
-        for algorithm in bound(cub.version)
+        for algorithm in bound(cub.bindings)
         for binding in algorithm.families
         if binding.name == family.name
         # The families of old stay in trees that select otherwise, for the public dispatchers.
@@ -106,5 +106,5 @@ def _benchmarks(bindings: tuple[FamilyBinding, ...], cub: Cub) -> tuple[Benchmar
     if not sites:
         return ()
     return tuple(
-        b for algorithm in bound(cub.version) for b in algorithm.benchmarks if b.site in sites
+        b for algorithm in bound(cub.bindings) for b in algorithm.benchmarks if b.site in sites
     )

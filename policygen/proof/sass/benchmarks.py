@@ -59,12 +59,12 @@ def sources(
         if path is None:
             continue
         axes = _narrowing(benchmark, checkout)
-        for workload in workloads(benchmark, cub.version):
+        for workload in workloads(benchmark, cub.bindings):
             if matches(workload, wanted.axes):
                 values = {axis: text for axis, text in workload.values.items() if axis in axes}
                 point = point_of(benchmark.name, values)
                 if point not in found:
-                    text = _render(benchmark, axes, values, cub.version, path, checkout.folder)
+                    text = _render(benchmark, axes, values, cub.bindings, path, checkout.folder)
                     found[point] = BenchmarkSource(text, folders, site.namespace)
     return found
 

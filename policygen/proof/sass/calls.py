@@ -93,9 +93,9 @@ def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, De
     found = {}
     for site, benchmark in wanted_benchmarks(cub, wanted):
         if benchmark.algorithm_call is not None:
-            for workload in workloads(benchmark, cub.version):
+            for workload in workloads(benchmark, cub.bindings):
                 if matches(workload, wanted.axes):
-                    found[workload.point] = DeviceCall(site, workload, cub.version, includes)
+                    found[workload.point] = DeviceCall(site, workload, cub.bindings, includes)
     return found
 
 
@@ -107,7 +107,7 @@ def without_call(cub: Cub, wanted: Wanted) -> list[str]:
 
 def wanted_benchmarks(cub: Cub, wanted: Wanted) -> Iterator[tuple[Site, BenchmarkBinding]]:
     """Finds the benchmarks of a tree that are wanted, with their sites."""
-    for algorithm in bound(cub.version):
+    for algorithm in bound(cub.bindings):
         for site in sites_of(algorithm, cub.dialect):
             if wanted.headers is None or site.header in wanted.headers:
                 for benchmark in algorithm.benchmarks:
