@@ -72,7 +72,7 @@ def _selected(
 ) -> Selected:
     whole, *named = plain or ("",)
     values, since = _values(asked, named)
-    fields = policy_fields(asked, whole) if plain else None
+    fields = policy_fields(asked, whole, values) if plain else None
     if marks is None or marked is None:
         return Selected(values, since=since, fields=fields)
     roles = sized_roles(workload.call, asked.families)

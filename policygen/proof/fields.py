@@ -1,7 +1,7 @@
 """All fields of a policy, by the names that headers give them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
 from policygen.model.bindings import Site
@@ -14,8 +14,11 @@ Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
 _PATH = re.compile(r"(?:policy|selected)\.([\w.]+)")
 
 
-def policy_fields(asked: Asked, answer: str) -> PolicyFields | None:
-    """Reads what the compiler tells of a whole policy; none where it cannot be taken apart."""
+def policy_fields(asked: Asked, answer: str, told: Collection[str]) -> PolicyFields | None:
+    """Reads what the compiler tells of a whole policy; none where it cannot be taken apart.
+
+    `told` are the values that are told by their own names.
+    """
     if not answer:
         return None
     if not asked.site.is_selector:
@@ -26,7 +29,7 @@ def policy_fields(asked: Asked, answer: str) -> PolicyFields | None:
     paths = tuple(_leaves(asked.aggregates, name))
     if len(paths) != len(numbers):
         paths = tuple(f"{name}[{place}]" for place in range(len(numbers)))
-    return PolicyFields(dict(zip(paths, numbers, strict=True)), _shown(asked.site))
+    return PolicyFields(dict(zip(paths, numbers, strict=True)), _shown(asked.site, told))
 
 
 def _leaves(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
@@ -45,6 +48,7 @@ def _shown_paths(policy: str, texts: tuple[str, ...]) -> frozenset[str]:
     return frozenset(f"{within}{match[1]}" for match in found if match)
 
 
-def _shown(site: Site) -> frozenset[str]:
-    """The paths that the site's values show."""
-    return _shown_paths(site.policy, (*site.values.values(), *(site.delay or ())))
+def _shown(site: Site, told: Collection[str]) -> frozenset[str]:
+    """The paths that the values show which are told."""
+    texts = tuple(text for name, text in site.values.items() if name in told)
+    return _shown_paths(site.policy, (*texts, *(site.delay or ())))

@@ -67,7 +67,7 @@ def _types(roles: Sequence[str], benchmark: BenchmarkBinding) -> list[str]:
 def _whole(question: Question, row: Sequence[str]) -> Whole:
     constants = [role for role in question.roles if role in question.benchmark.constants]
     names = [*question.fields, *constants, *question.sized]
-    texts = [spelled(answer) for answer in row]
+    texts = [spelled(answer) for answer in row[1:]]  # behind the policy as a whole
     fields = dict(zip(question.fields, texts, strict=False))
     values = dict(zip(constants, texts[len(question.fields) :], strict=False))
     start = len(question.fields) + len(constants)

@@ -80,7 +80,7 @@ def test_no_document_of_a_change_names_one(places, written):
     written("apply", *there, "--plan", "plan.json", "--json")
     effect = written("verify-effect", *there, "--json")
     Path("effect.json").write_text(effect)
-    sass = written("verify-sass", *there, *ONE, "--arch", "sm80", "--json", "--out", "kernels")
+    sass = written("verify-sass", *there, *ONE, "--arch", "sm80", "--json", "--diffs", "kernels")
     Path("sass.json").write_text(sass)
     for form in ("md", "html", "json"):
         proofs = ("--effect", "effect.json", "--sass", "sass.json")

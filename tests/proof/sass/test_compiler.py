@@ -61,7 +61,8 @@ def test_one_that_is_refused_does_not_end_the_others(tools, four, tmp_path):
     before = {spot[0]: broken, other[0][0]: other[1]}
     after = {spot[0]: called}
     with workers(2) as pool:
-        sides = compile_sides(before, after, ("sm90",), KernelCompiler(tools, tmp_path, pool))
+        spots = [(point, "sm90") for point in before]
+        sides = compile_sides(before, after, spots, KernelCompiler(tools, tmp_path, pool))
     found = verdicts(sides)
     (refused,) = found.refused
     assert refused.side == "before"
@@ -86,8 +87,9 @@ def test_trees_with_the_same_files_are_preprocessed_once(tools, four, tmp_path):
     def preprocessed():
         with workers(1) as pool:
             compiler = KernelCompiler(counting, tmp_path / "cache", pool)
-            found = compile_sides(*sides, ("sm80", "sm90"), compiler)
-        assert found.identical == {(point, arch) for point in sides[0] for arch in ("sm80", "sm90")}
+            spots = [(point, arch) for arch in ("sm80", "sm90") for point in sides[0]]
+            found = compile_sides(*sides, spots, compiler)
+        assert found.identical == {*spots}
         return runs.read_text().split()
 
     assert preprocessed() == ["-E"] * 2, "for two architectures, of two sides"

@@ -1,0 +1,198 @@
+"""What a change does, by another way: a program prints each policy at each compute capability.
+
+CUB's policies print themselves, with all fields by name; nothing of the probe is used.
+"""
+
+import random
+import re
+import subprocess
+from itertools import product
+
+import pytest
+
+from policygen import tree
+from policygen.app.filters import Filter
+from policygen.app.resolve import compare_trees
+from policygen.app.review import review_change
+from policygen.app.session import Session
+from policygen.model.arch import arch_number
+from policygen.proof.sites import places
+from policygen.proof.toolchain import find_toolchain
+from policygen.proof.unit import axis_declaration, axis_headers
+from tests.probing import TUNINGS, changed_tree, header, read, root
+from tests.tiers import sampled
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+
+CAPABILITIES = range(50, 131)
+HEADERS = (
+    "tuning_three_way_partition.cuh", "tuning_reduce.cuh", "tuning_select_if.cuh",
+    "tuning_scan_by_key.cuh", "tuning_unique_by_key.cuh",
+)  # fmt: skip
+CASES = list(product(("3.6.0", "3.5.0"), HEADERS, range(2)))
+# "  .items_per_thread = 16,"
+FIELD = re.compile(r"\.(\w+) = (?!\w+ \{)([\w:]+)")
+NUMBER = re.compile(r"\d+")
+PROGRAM = """\
+#include <cub/device/dispatch/tuning/{header}>
+{includes}
+#include <cuda/std/functional>
+#include <iostream>
+CUB_NAMESPACE_BEGIN
+namespace brute
+{{
+template <int Size> struct user_type {{ alignas(Size < 8 ? Size : 8) unsigned char bytes[Size]; }};
+struct user_op {{ template <class T> __host__ __device__ T operator()(const T&, const T&) const; }};
+template <class Op, class T> using accumulator = ::cuda::std::decay_t<
+  decltype(::cuda::std::declval<Op&>()(::cuda::std::declval<T>(), ::cuda::std::declval<T>()))>;
+template <class T> using offset =
+  ::cuda::std::conditional_t<(sizeof(T) <= 4), ::cuda::std::uint32_t, unsigned long long>;
+}}
+{sections}
+CUB_NAMESPACE_END
+int main() {{ {calls} }}
+"""
+SECTION = """\
+{opens}namespace brute_{number} {{
+using namespace brute;
+{workloads}
+void show() {{ for (int cc = 50; cc <= 130; ++cc) {{ {prints} }} }}
+}} {closes}
+"""
+
+
+def asked_of(version, name):
+    """The sites of a header that have selectors, with all workloads."""
+    found = read(root(version), name)
+    everything = re.compile("")
+    known = places(found.cub, found.headers, everything, {}, frozenset({name}))
+    return found.cub.version, [place for place in known if place.site.is_selector]
+
+
+def program(version, name):
+    """Prints the policy of each workload at each compute capability, a line each."""
+    cub, asked = asked_of(version, name)
+    includes, sections, calls, points = set(), [], [], []
+    for number, place in enumerate(asked):
+        site, structs, prints = place.site, [*place.site.support], []
+        includes |= set(site.includes)
+        for workload in place.points:
+            index = len(points)
+            points.append(workload.point)
+            includes |= set(axis_headers(workload, cub))
+            axes = " ".join(axis_declaration(a, v, cub) for a, v in workload.values.items())
+            roles = "".join(f"using {r} = {t};" for r, t in workload.call.roles.items())
+            values = workload.call.constants.items()
+            roles += "".join(f"static constexpr auto {r} = {t};" for r, t in values)
+            hub = f"using selector = {site.hub};"
+            structs.append(f"struct w{index} {{ struct axis {{ {axes} }}; {roles} {hub} }};")
+            at = "::cuda::compute_capability{cc / 10, cc % 10}"
+            shown = f"w{index}::selector{{}}({at})"
+            prints.append(f"std::cout << {index} << ' ' << cc << ' ' << {shown} << '\\n';")
+        spaces = site.namespace.split("::")
+        opens = "".join(f"namespace {space} {{ " for space in spaces)
+        sections.append(
+            SECTION.format(
+                number=number, opens=opens, workloads="\n".join(structs),
+                prints="\n".join(prints), closes="} " * len(spaces),
+            )
+        )  # fmt: skip
+        calls.append(f"cub::{site.namespace}::brute_{number}::show();")
+    lines = "\n".join(f"#include <{one}>" for one in sorted(includes))
+    text = PROGRAM.format(
+        header=name, includes=lines, sections="\n".join(sections), calls=" ".join(calls)
+    )
+    return text, points
+
+
+def printed(folder, text, points, include):
+    """Workload and compute capability → the fields of the policy, in order."""
+    nvcc = find_toolchain().nvcc
+    source, binary = folder / "brute.cu", folder / "brute"
+    source.write_text(text)
+    libraries = nvcc.parent.parent / "lib"
+    command = [nvcc, "-std=c++17", "-w", f"-I{include}", f"-L{libraries}", "-o", binary, source]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = subprocess.run([binary], capture_output=True, text=True, check=True).stdout
+    found = {}
+    for row in rows.splitlines():
+        index, cc, policy = row.split(" ", 2)
+        found[points[int(index)], int(cc)] = FIELD.findall(policy)
+    assert found.keys() == set(product(points, CAPABILITIES))
+    return found
+
+
+def changed_header(version, name, seed):
+    """One value of one guarded return is another one."""
+    rng = random.Random(f"{version} {name} {seed}")
+    (found,) = read(root(version), name).headers
+    members = [
+        member
+        for family in found.selectors
+        for entry in family.entries
+        if entry.specific and not entry.disabled
+        for member in entry.members
+        if NUMBER.fullmatch(member.spelling) or member.spelling.isidentifier()
+    ]
+    data = header(version, name)
+    spelled = {}
+    for member in members:
+        spelled.setdefault(member.name, set()).add(member.spelling)
+    able = [m for m in members if m.spelling.isdigit() or len(spelled[m.name]) > 1]
+    member = rng.choice(able)
+    others = sorted(spelled[member.name] - {member.spelling})
+    digits = member.spelling.isdigit()
+    new = str(int(member.spelling) + 1) if digits else rng.choice(others)
+    start, end = member.value_span
+    return data[:start] + new.encode() + data[end:]
+
+
+@pytest.mark.parametrize(("version", "name", "seed"), sampled(CASES, CASES[0]))
+def test_a_review_tells_what_a_program_that_prints_all_policies_tells(
+    tmp_path, version, name, seed
+):
+    changed = changed_tree(tmp_path, version, {name: changed_header(version, name, seed)})
+    assert (changed / TUNINGS / name).read_bytes() != header(version, name)
+    text, points = program(version, name)
+    before = printed(tmp_path, text, points, root(version))
+    after = printed(tmp_path, text, points, changed)
+    wanted = {}
+    for spot, fields in before.items():
+        pairs = zip(fields, after[spot], strict=True)
+        if names := {old[0] for old, new in pairs if old != new}:
+            wanted[spot] = names
+    session = Session(tree.open_tree(changed), tmp_path / "policygen.db")
+    review = review_change(session, str(root(version)))
+    rows = [*review.others, *(row for entry in review.entries for row in entry.reached)]
+    known = {(r.point, arch_number(r.arch)): r for r in rows if not r.legacy}
+    asked = Filter((name,), archs=tuple(f"sm{cc}" for cc in CAPABILITIES))
+    told, errors = compare_trees(session, str(root(version)), asked)
+    assert errors == ()
+    assert {(row.point, arch_number(row.arch)) for row in told.different} == wanted.keys()
+    assert known.keys() <= wanted.keys()
+    assert wanted or review.failures, "what decides nothing that is bound is told as such"
+    archs = [arch_number(arch) for arch in review.archs]
+    for (point, cc), names in wanted.items():
+        # The review asks where something can change; in between is what was before it.
+        last = max(arch for arch in archs if arch <= cc)
+        row = known[point, last]
+        assert fields_of(session, row) == names, (point, cc)
+
+
+def fields_of(session, row):
+    """What a row says that differs, by the names of fields."""
+    name = row.benchmark
+    (site,) = {
+        place.site.name: place.site
+        for place in places(session.cub, [], re.compile(re.escape(name) + "$"), {})
+        if place.site.is_selector
+    }.values()
+    found = set()
+    for value in {n for n in row.after if row.before.get(n) != row.after[n]}:
+        if value == "delay_constructor":
+            delay, *_ = (path.rpartition(".")[2] for path in site.delay)
+            found.add(delay)
+        else:
+            found.add(site.values.get(value, value).rpartition(".")[2])
+    return found
