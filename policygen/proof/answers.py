@@ -97,7 +97,8 @@ def key(answer: str) -> Key:
 def types(answer: str) -> tuple[str, ...]:
     """`family<type<int>, type<cub::…::CacheLoadModifier>>` as the types."""
     inside = _inside(answer)
-    return tuple(plain(_inside(part)) for part in _split(inside, ",")) if inside else ()
+    parts = _split(inside, ",") if inside else []
+    return tuple(_OWN_WORDS.sub("", plain(_inside(part))) for part in parts)
 
 
 @lru_cache(maxsize=KNOWN)

@@ -431,7 +431,7 @@ def test_the_compiler_answers_what_is_asked(tmp_path: Path) -> None:
     for row in (0, 1):
         assert tuple(map(value, answers[row][1:])) == told
         assert value(answers[row][0]) == "zoom<24>"
-    assert types(answers[2][1]) == ("int", "CacheLoadModifier", "bool")
+    assert types(answers[2][1]) == ("int", "Load", "bool")
     assert [key(answers[row][2]) for row in (2, 3)] == [
         Key(7, ("signed char", "_1")),
         Key(-1, ("__int128", "other")),
