@@ -29,7 +29,7 @@ HEADERS = (
     "tuning_three_way_partition.cuh", "tuning_reduce.cuh", "tuning_select_if.cuh",
     "tuning_scan_by_key.cuh", "tuning_unique_by_key.cuh",
 )  # fmt: skip
-CASES = list(product(("3.6.0", "3.5.0"), HEADERS, range(2)))
+CASES = [*(("3.6.0", name, 0) for name in HEADERS), ("3.5.0", HEADERS[0], 0)]
 # "  .items_per_thread = 16,"
 FIELD = re.compile(r"\.(\w+) = (?!\w+ \{)([\w:]+)")
 NUMBER = re.compile(r"\d+")
