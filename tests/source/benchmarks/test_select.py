@@ -32,7 +32,8 @@ def test_named_axes_are_cut_to_the_values_asked_for_and_others_stay() -> None:
             {},
             "-R 'bench' matches the beginning of no benchmark's name\n"
             "  -R matches from the beginning of a name: -R '.*bench' matches"
-            " cub.bench.odd.incomplete, cub.bench.odd.names, cub.bench.shuffle.deep.warp.lookahead, cub.bench.sum.plain",
+            " cub.bench.odd.incomplete, cub.bench.odd.names,"
+            " cub.bench.shuffle.deep.warp.lookahead, cub.bench.sum.plain",
         ),
         (
             "cub.bench.sum",
