@@ -97,8 +97,13 @@ def key(answer: str) -> Key:
 def types(answer: str) -> tuple[str, ...]:
     """`family<type<int>, type<cub::…::CacheLoadModifier>>` as the types."""
     inside = _inside(answer)
-    parts = _split(inside, ",") if inside else []
-    return tuple(_OWN_WORDS.sub("", plain(_inside(part))) for part in parts)
+    return tuple(map(type_name, _split(inside, ","))) if inside else ()
+
+
+@lru_cache(maxsize=KNOWN)
+def type_name(answer: str) -> str:
+    """`type<cub::…::policy<signed long>>` as `policy<long>`, however it was declared."""
+    return _OWN_WORDS.sub("", plain(_inside(answer)))
 
 
 @lru_cache(maxsize=KNOWN)

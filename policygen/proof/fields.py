@@ -10,6 +10,8 @@ from policygen.proof import answers
 from policygen.proof.probe import Asked
 
 Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
+# "128" of "MemBoundScaling<128, 24, long>"; not "(BlockScanAlgorithm)2"
+_COUNT = re.compile(r"(?<![\w)])\d+")
 # "policy.threads_per_block", "+policy::BLOCK_THREADS"
 _PATH = re.compile(r"(?:policy|selected)\.([\w.]+)")
 
@@ -22,7 +24,7 @@ def policy_fields(asked: Asked, answer: str, told: Collection[str]) -> PolicyFie
     if not answer:
         return None
     if not asked.site.is_selector:
-        return PolicyFields({WHOLE: answers.value(answer)}, frozenset())
+        return PolicyFields({WHOLE: _scaled(answers.type_name(answer))}, frozenset())
     name, numbers = answers.fields(answer)
     if numbers is None:
         return None
@@ -30,6 +32,12 @@ def policy_fields(asked: Asked, answer: str, told: Collection[str]) -> PolicyFie
     if len(paths) != len(numbers):
         paths = tuple(f"{name}[{place}]" for place in range(len(numbers)))
     return PolicyFields(dict(zip(paths, numbers, strict=True)), _shown(asked.site, told))
+
+
+@lru_cache(maxsize=4096)
+def _scaled(name: str) -> str:
+    """A type without the counts that its scaling makes others of: several come to the same."""
+    return _COUNT.sub("·", name) if "Scaling<" in name else name
 
 
 def _leaves(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
