@@ -12,8 +12,8 @@ from policygen.proof.probe import Asked
 Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
 # "128" of "MemBoundScaling<128, 24, long>"; not "(BlockScanAlgorithm)2"
 _COUNT = re.compile(r"(?<![\w)])\d+")
-# "policy.threads_per_block", "+policy::BLOCK_THREADS"
-_PATH = re.compile(r"(?:policy|selected)\.([\w.]+)")
+# "policy.threads_per_block", "selected.lookahead.stages"
+_PATH = re.compile(r"(policy|selected)\.([\w.]+)")
 
 
 def policy_fields(asked: Asked, answer: str, told: Collection[str]) -> PolicyFields | None:
@@ -52,8 +52,8 @@ def _leaves(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str
 @lru_cache(maxsize=256)
 def _shown_paths(policy: str, texts: tuple[str, ...]) -> frozenset[str]:
     found = (_PATH.fullmatch(text) for text in texts)
-    within = f"{policy}." if policy else ""
-    return frozenset(f"{within}{match[1]}" for match in found if match)
+    within = {"policy": f"{policy}." if policy else "", "selected": ""}
+    return frozenset(f"{within[match[1]]}{match[2]}" for match in found if match)
 
 
 def _shown(site: Site, told: Collection[str]) -> frozenset[str]:

@@ -61,7 +61,10 @@ def test_what_families_of_sm90_cannot_say_is_rejected_and_named():
     work = PlannedTree(own.plan, own.tree, own.data, own.compiler)
     plan = with_families(work, own.planner, wanted)
     families = [a for a in plan.actions if a.legacy]
-    missing = re.compile(r"sm90_tuning cannot say what was measured: it has vec_size 4 and not \d")
+    missing = re.compile(
+        r"tuning_histogram.cuh:\d+: entries of sm90_tuning cannot have vec_size: 4 is not one of"
+        r" the arguments of what reads them"
+    )
     rejected = [a for a in families if a.decision == "reject"]
     assert rejected
     assert all(missing.fullmatch(action.reason) for action in rejected)
