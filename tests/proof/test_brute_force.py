@@ -28,7 +28,9 @@ HEADERS = (
     "tuning_three_way_partition.cuh", "tuning_reduce.cuh", "tuning_select_if.cuh",
     "tuning_scan_by_key.cuh", "tuning_unique_by_key.cuh",
 )  # fmt: skip
-CASES = [("3.6.0", HEADERS[0], 0)]
+CASES = [("3.6.0", HEADERS[0], 0), ("3.6.0", HEADERS[0], 1)]
+DECIDES = {0: False, 1: True}
+"""Whether the return that changes decides a workload of a benchmark."""
 # "  .items_per_thread = 16,"
 FIELD = re.compile(r"\.(\w+) = (?!\w+ \{)([\w:]+)")
 NUMBER = re.compile(r"\d+")
@@ -170,6 +172,7 @@ def test_a_review_tells_what_a_program_that_prints_all_policies_tells(
     assert errors == ()
     assert {(row.point, arch_number(row.arch)) for row in told.different} == wanted.keys()
     assert known.keys() <= wanted.keys()
+    assert bool(wanted) == DECIDES[seed]
     assert wanted or review.failures, "what decides nothing that is bound is told as such"
     archs = [arch_number(arch) for arch in review.archs]
     for (point, cc), names in wanted.items():
