@@ -14,6 +14,7 @@ _TEMPLATE = re.compile(rb"\btemplate\s*<")
 _CLOSES = {b")": b"(", b"}": b"{", b"]": b"["}
 _CLOSER = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
 _BRACES = re.compile(rb"[{}]")
+_LISTS = re.compile(rb"[(){}]")
 # What counts inside `template <…>`: shifts, arrows and comparisons with `=` close nothing.
 _TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=|[<>(){}\[\],;]")
 
@@ -81,6 +82,19 @@ def closing_bracket(code: bytes, opened: int) -> int | None:
         depth += -1 if match.group() in _CLOSES else 1
         if depth == 0:
             return match.start()
+    return None
+
+
+def opening_bracket(code: bytes, start: int, at: int) -> int | None:
+    """The offset of the brace or parenthesis around a place, not before `start`."""
+    depth = 0
+    for match in reversed(list(_LISTS.finditer(code, start, at))):
+        if match.group() in _CLOSES:
+            depth += 1
+        elif not depth:
+            return match.start()
+        else:
+            depth -= 1
     return None
 
 

@@ -1,7 +1,7 @@
 """How a header spells things: the qualifiers it uses, the names of its parameters, its columns."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from policygen.errors import InputError
@@ -145,6 +145,15 @@ def _fits(run: Sequence[tuple[str, str]]) -> bool:
 
 def _width(run: Sequence[tuple[str, str]]) -> int:
     return max((len(left) for left, _ in run), default=0)
+
+
+def spelled_as(code: bytes, spans: Iterable[Span], name: str) -> list[Span]:
+    """The parts of a list that are a name, whatever qualifies it: `cub::LOAD_LDG`."""
+    return [s for s in spans if _last(code[s.start : s.end]) == name]
+
+
+def _last(value: bytes) -> str:
+    return value.decode(errors="replace").strip().rpartition("::")[2]
 
 
 def newline(data: bytes) -> str:

@@ -11,15 +11,15 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from policygen.dialects.selectors.functions import Struct, find_structs
+from policygen.dialects.selectors.functions import Struct
 from policygen.dialects.selectors.nearest import Bodies
 from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.entry_text import AddedMember
 from policygen.model.tuning import Entry
-from policygen.source.brackets import closing_bracket, split_list
+from policygen.source.brackets import closing_bracket, opening_bracket, split_list
 from policygen.source.copying import Change
-from policygen.source.spelling import indent_of, line_end, newline
+from policygen.source.spelling import indent_of, line_end, newline, spelled_as
 from policygen.source.text import Text
 
 # "sm100_tuning_values{16, 512, 2}"
@@ -50,14 +50,9 @@ class AddedFields:
             if name in self.struct.fields:
                 continue  # what is made of it has it already
             uses = re.compile(rb"\b%b->" % variable.encode()).finditer(text.code, *scope)
-            lists = {_around(text.code, scope, match.start()) for match in uses}
-            found = {
-                span
-                for one in lists
-                if one
-                for span in split_list(text.code, one.start, one.end)
-                if _last(text.code[span.start : span.end]) == member.default
-            }
+            lists = {_list_around(text.code, scope, match.start()) for match in uses}
+            items = {s for one in lists if one for s in split_list(text.code, *one)}
+            found = spelled_as(text.code, items, member.default)
             if len(found) != 1:
                 raise InputError(
                     f"{text.path}:{text.line(scope.start)}: {self.struct.name} cannot have {name}:"
@@ -82,10 +77,9 @@ def returned_struct(
     return struct
 
 
-def qualified(text: Text, name: str, value: str) -> str:
+def qualified(text: Text, structs: Mapping[str, Struct], name: str, value: str) -> str:
     """A value as the header has others of its type: `LoadPrefetch::l1`, `LOAD_DEFAULT`."""
-    types = _types(find_structs(text.code), name)
-    for kind in sorted(types):
+    for kind in sorted(_types(structs, name)):
         scope = kind.rpartition("::")[2]
         used = re.search(rb"((?:\w+::)*%b::)\w+" % scope.encode(), text.code)
         if used:
@@ -106,26 +100,13 @@ def _types(structs: Mapping[str, Struct], name: str) -> set[str]:
     return {kind for field, kind in pairs if field == name}
 
 
-def _around(code: bytes, scope: Span, at: int) -> Span | None:
+def _list_around(code: bytes, scope: Span, at: int) -> Span | None:
     """The list in braces or parentheses that a place is an item of."""
-    depth = 0
-    for offset in range(at - 1, scope.start - 1, -1):
-        char = code[offset : offset + 1]
-        if char in b"})":
-            depth += 1
-        elif char in b"{(":
-            if not depth:
-                close = closing_bracket(code, offset)
-                return Span(offset + 1, close) if close else None
-            depth -= 1
-        elif char == b";":
-            return None
-    return None
-
-
-def _last(value: bytes) -> str:
-    """`cub::LOAD_LDG` as `LOAD_LDG`."""
-    return value.decode(errors="replace").strip().rpartition("::")[2]
+    opened = opening_bracket(code, scope.start, at)
+    if opened is None or b";" in code[opened:at]:
+        return None
+    close = closing_bracket(code, opened)
+    return Span(opened + 1, close) if close else None
 
 
 def calls_of(text: Text, function: str, bodies: Bodies) -> Iterator[tuple[Span, str]]:
@@ -139,16 +120,10 @@ def calls_of(text: Text, function: str, bodies: Bodies) -> Iterator[tuple[Span, 
 
 def _scope(code: bytes, at: int) -> Span:
     """The rest of the block in which a variable is declared; that of the `if` around it."""
-    depth = 0
-    for offset in range(at - 1, -1, -1):
-        char = code[offset : offset + 1]
-        if char in b"})":
-            depth += 1
-        elif char in b"{(":
-            if not depth:
-                close = closing_bracket(code, offset) or at
-                if char == b"(":
-                    close = closing_bracket(code, code.index(b"{", close)) or close
-                return Span(at, close)
-            depth -= 1
-    return Span(at, at)
+    opened = opening_bracket(code, 0, at)
+    if opened is None:
+        return Span(at, at)
+    close = closing_bracket(code, opened) or at
+    if code.startswith(b"(", opened):
+        close = closing_bracket(code, code.index(b"{", close)) or close
+    return Span(at, close)

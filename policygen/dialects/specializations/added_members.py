@@ -11,7 +11,7 @@ from policygen.model.tuning import FamilyUse, Policy, PolicyChain
 from policygen.rendering import fill
 from policygen.source.brackets import closing_angle, split_list
 from policygen.source.copying import Change, indent
-from policygen.source.spelling import WIDTH, indent_of, line_start
+from policygen.source.spelling import WIDTH, indent_of, line_start, spelled_as
 from policygen.source.text import Text, blank
 
 _TEMPLATE = re.compile(rb"\btemplate\s*<")
@@ -92,18 +92,13 @@ def _argument(text: Text, family: str, overload: Overload, name: str, member: Ad
     opens = code.find(b"<", *overload.returns)
     close = closing_angle(code, opens) if opens >= 0 else None
     spans = split_list(code, opens + 1, close) if close else []
-    found = [s for s in spans if _last(code[s.start : s.end]) == member.default]
+    found = spelled_as(code, spans, member.default)
     if len(found) != 1:
         raise InputError(
             f"{text.path}:{text.line(overload.span.start)}: entries of {family} cannot have {name}:"
             f" {member.default} is not one of the arguments of what reads them"
         )
     return found[0]
-
-
-def _last(argument: bytes) -> str:
-    """`cub::LOAD_LDG` as `LOAD_LDG`."""
-    return argument.decode(errors="replace").strip().rpartition("::")[2]
 
 
 def _declared(name: str, member: AddedMember, tuning: str, before: str, by: int) -> str:

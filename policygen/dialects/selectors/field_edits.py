@@ -1,0 +1,93 @@
+"""What a header has to tell besides, so that returns can give what its policies had for all."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from policygen.dialects.protocol import EntryWrite
+from policygen.dialects.selectors.added_fields import (
+    AddedFields,
+    calls_of,
+    qualified,
+    returned_struct,
+)
+from policygen.dialects.selectors.additions import wrapped
+from policygen.dialects.selectors.arch_functions import ArchFunction
+from policygen.dialects.selectors.functions import Struct, find_structs
+from policygen.dialects.selectors.nearest import read_bodies
+from policygen.dialects.selectors.place import GuardedReturn
+from policygen.model.base import Span
+from policygen.model.edit import Edit
+from policygen.model.entry_text import AddedMember
+from policygen.source.spelling import indent_of, line_end, line_start, newline
+from policygen.source.splice import edit_at
+from policygen.source.text import Text
+
+
+@dataclass(frozen=True, slots=True)
+class FieldEdits:
+    """The structs of a header whose values are returned, and what some of them have to have."""
+
+    text: Text
+    structs: Mapping[str, Struct]
+    by_struct: Mapping[str, AddedFields]
+
+    def edits(self, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
+        """The fields, and where the functions are called whose returns tell more."""
+        for name, fields in self.by_struct.items():
+            for at, row in fields.declared(self.text, self.structs):
+                yield edit_at(self.text.data, Span(at, at), row, f"{name} tells more")
+        if self.by_struct:
+            yield from self._read(writes)
+
+    def of(self, write: EntryWrite) -> AddedFields:
+        """What the struct of a return has to have."""
+        return self.by_struct[_struct(self.text, self.structs, write).name]
+
+    def values(self, write: EntryWrite) -> dict[str, str]:
+        """The values by what the return calls them; those that it has not, as the header does."""
+        names = return_of(write).fields
+        found = {names[name]: value for name, value in write.content.values.items()}
+        for name in write.content.added:
+            found[name] = qualified(self.text, self.structs, name, found[name])
+        return found
+
+    def _read(self, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
+        text, bodies = self.text, read_bodies(self.text)
+        changes: dict[Span, str] = {}
+        for write in writes:
+            spot = return_of(write)
+            if write.content.added and not (spot.new and isinstance(spot.new.at, ArchFunction)):
+                for scope, variable in calls_of(text, spot.family.name, bodies):
+                    changes |= dict(self.of(write).read(text, scope, variable))
+        for (begin, behind), new in changes.items():
+            start, end = line_start(text.data, begin), line_end(text.data, behind)
+            row = f"{text.data[start:begin].decode()}{new}{text.data[behind:end].decode()}"
+            lines = newline(text.data).join(wrapped(row, indent_of(text.data, begin)))
+            yield edit_at(text.data, Span(start, end), lines, "what is returned tells it")
+
+
+def field_edits(text: Text, writes: Sequence[EntryWrite]) -> FieldEdits:
+    """Finds what structs have to tell besides."""
+    structs = find_structs(text.code)
+    found: dict[str, dict[str, AddedMember]] = {}
+    for write in writes:
+        if write.content.added:
+            name = _struct(text, structs, write).name
+            found.setdefault(name, {}).update(write.content.added)
+    fields = {name: AddedFields(structs[name], members) for name, members in found.items()}
+    return FieldEdits(text, structs, fields)
+
+
+def return_of(write: EntryWrite) -> GuardedReturn:
+    """Where a write goes, which is a return."""
+    spot = write.spots[0]
+    assert isinstance(spot, GuardedReturn), "it is a return"
+    return spot
+
+
+def _struct(text: Text, structs: Mapping[str, Struct], write: EntryWrite) -> Struct:
+    """What is made by the return that changes, or by the one that a new one is like."""
+    spot = return_of(write)
+    entry = spot.new.at.beside.entry if spot.new else spot.entry
+    assert entry is not None, "it changes, or is like another"
+    return returned_struct(text, structs, entry, write.content.added)
