@@ -14,8 +14,8 @@ from policygen.app.session import Session
 from policygen.bindings.archs import next_arch
 from policygen.bindings.load import bound
 from policygen.bindings.recorded import version_of
+from policygen.dialects.selectors.aggregates import find_aggregates
 from policygen.dialects.selectors.functions import Struct
-from policygen.dialects.user.aggregates import find_aggregates
 from policygen.dialects.user.header import HeaderTarget, render, selector_of
 from policygen.dialects.user.tuned import TunedSelector
 from policygen.errors import EffectError, InputError, Problems

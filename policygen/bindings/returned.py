@@ -7,36 +7,69 @@ from policygen.bindings.load import Bound
 from policygen.bindings.words import words
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
-from policygen.model.bindings import FamilyBinding, MemberRule, Site
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Site
 from policygen.model.tuning import Entry, Family
 
 
 def rules_of(
-    algorithm: Bound, site: Site, family: Family, entry: Entry
+    algorithm: Bound, site: Site, benchmark: BenchmarkBinding | None, family: Family, entry: Entry
 ) -> tuple[dict[str, MemberRule], dict[str, str]]:
-    """How parameters become the values that a return has, and what it calls them."""
-    rules, fields = {}, {}
-    scaled = _is_scaled(entry)
-    for member, rule in newest_family(algorithm, site).members.items():
+    """How parameters become the values that a return has, and what it calls them.
+
+    As the benchmark says it for returns, else as the newest family has it.
+    """
+    rules: dict[str, MemberRule] = {}
+    fields: dict[str, str] = {}
+    given = len(entry.members)
+    for member, rule in _members(algorithm, site, benchmark, entry):
         value = value_name(site, member, rule) or shown_as(site, member)
         name = _field(site, entry, member, value)
+        if name is None and benchmark and benchmark.returns and len(rules) >= given:
+            # All that the return says is told: it leaves its last values to their defaults.
+            name = site.values[value].rpartition(".")[2]
         if name is None:
             raise InputError(
                 f"{family.header}:{entry.line} ({family.name}) returns no {value}: CUB selects"
                 f" another algorithm for it than the one that was measured"
             )
-        rules[value] = rule if scaled else rule.model_copy(update={"unit": None})
-        fields[value] = name
-    for value, rule in newest_family(algorithm, site).optional.items():
-        if name := _field(site, entry, value, value):
-            rules[value], fields[value] = rule, name
+        if _is_computed(entry, name, rule):
+            raise InputError(f"{family.header}:{entry.line} ({family.name}) computes {value}")
+        rules[value], fields[value] = rule, name
+    if benchmark is None or not benchmark.returns:
+        for value, rule in newest_family(algorithm, site).optional.items():
+            if name := _field(site, entry, value, value):
+                rules[value], fields[value] = rule, name
     return rules, fields
+
+
+def _members(
+    algorithm: Bound, site: Site, benchmark: BenchmarkBinding | None, entry: Entry
+) -> Iterator[tuple[str, MemberRule]]:
+    if benchmark is not None and benchmark.returns:
+        yield from benchmark.returns.items()
+        return
+    scaled = _is_scaled(entry)
+    for member, rule in newest_family(algorithm, site).members.items():
+        yield member, rule if scaled else rule.model_copy(update={"unit": None})
+
+
+def _is_computed(entry: Entry, name: str, rule: MemberRule) -> bool:
+    """Whether a return has a formula for what a parameter counts."""
+    counts = rule.parameter is not None and rule.choices is None
+    return counts and any(m.name == name and m.value is None for m in entry.members)
+
+
+def says_algorithm(entry: Entry) -> bool:
+    """Whether a return says by which algorithm it is done."""
+    return any(m.name.rpartition(".")[2] == words().values.algorithm for m in entry.members)
 
 
 def optional_rules(
     algorithm: Bound, site: Site, rules: Mapping[str, MemberRule]
 ) -> dict[str, MemberRule]:
     """How parameters become values that the policy has, and that a return does not say."""
+    if not _families(algorithm, site):
+        return {}
     known = newest_family(algorithm, site).optional
     return {n: rule for n, rule in known.items() if n in site.values and n not in rules}
 
@@ -46,10 +79,14 @@ def newest_family(algorithm: Bound, site: Site) -> FamilyBinding:
 
     A policy has the same fields for all architectures, where older families lack some.
     """
-    known = [binding for binding in algorithm.families if binding.site == site.name]
+    known = _families(algorithm, site)
     if not known:
         raise InputError(f"{site.header} has no tunings")
     return max(known, key=_arch)
+
+
+def _families(algorithm: Bound, site: Site) -> list[FamilyBinding]:
+    return [binding for binding in algorithm.families if binding.site == site.name]
 
 
 def _arch(binding: FamilyBinding) -> int:
@@ -73,7 +110,7 @@ def _names(site: Site, member: str, value: str) -> Iterator[str]:
     path = site.values.get(value)
     if path is None and site.delay:
         path = site.delay[0].rpartition(".")[0]
-    if path and path.startswith("policy."):
+    if path:
         yield path.rpartition(".")[2]
     yield from site.arguments.get(value, ())
 

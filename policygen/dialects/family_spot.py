@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from policygen.bindings.expected import expected_values, value_name
 from policygen.bindings.variant import member_values
+from policygen.bindings.words import words
 from policygen.dialects.protocol import Spot
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Site
@@ -84,6 +85,15 @@ class FamilySpot(Spot, ABC):
         }
         said = {value_name(self.site, *rule) for rule in self.binding.members.items()}
         return {n: v for n, v in wanted.items() if n in self.told.values and n not in said}
+
+    def afterwards(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
+        """Without the values of another algorithm than the one that is wanted."""
+        found = {**self.told.values, **wanted}
+        used = self.site.used_by.get(str(wanted.get(words().values.algorithm)))
+        if used is None:
+            return found
+        others = {name for names in self.site.used_by.values() for name in names} - {*used}
+        return {name: value for name, value in found.items() if name not in others}
 
     def rule_for(self, measured: BenchmarkBinding, name: str) -> tuple[str, MemberRule | None]:
         """How an entry says a value that its family leaves to the policy, and by which member."""

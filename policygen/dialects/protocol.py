@@ -112,6 +112,10 @@ class Spot(ABC):
         del measured, shown
         return None
 
+    def afterwards(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
+        """What the policy shows when it has the values that are wanted."""
+        return {**self.told.values, **wanted}
+
     def content(self, members: dict[str, str], label: str | None) -> Content:
         """What an entry with these values holds."""
         return Content("values", members, label=label)

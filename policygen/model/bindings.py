@@ -329,6 +329,17 @@ class Call(Versioned):
     """Role → the C++ constant that fills it."""
 
 
+class FirstReturnBinding(Record):
+    """Where a return goes that comes before what is computed, and what it asks for."""
+
+    function: str = "operator()"
+    """Of the policy selector."""
+    part: str = ""
+    """Where that which it returns is in what is selected: `lookahead`."""
+    asks: tuple[str, ...]
+    """Members of the policy selector that tell workloads apart."""
+
+
 class BenchmarkBinding(Call):
     """One benchmark, in a range of CUB versions."""
 
@@ -341,6 +352,10 @@ class BenchmarkBinding(Call):
     """Label → the only value that an entry or a return can stand for, as it has no place there."""
     always: dict[str, int | str] = Field(default_factory=dict)
     """Value → what it is in every variant: what the benchmark fixes, and its policy has to have."""
+    returns: dict[str, MemberRule] = Field(default_factory=dict)
+    """Value → what fills it in a guarded return, where that is not as the newest family has it."""
+    first: FirstReturnBinding | None = None
+    """Where the values are computed: how a return comes before that."""
     renamed: dict[str, str] = Field(default_factory=dict)
     """Axis → what earlier versions of the same axis are called in databases."""
     ignored: tuple[str, ...] = ()

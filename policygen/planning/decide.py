@@ -250,5 +250,5 @@ def _action(
         **in_scores(variant),
         target=(case.spot if own else case.spot.general).target,
         before=before,
-        after={**before, **wanted},
+        after=case.spot.afterwards(wanted),
     )

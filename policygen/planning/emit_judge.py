@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from policygen.dialects.user.aggregates import leaves
+from policygen.dialects.selectors.aggregates import leaves
 from policygen.dialects.user.overlay import as_policy
 from policygen.dialects.user.public import PublicSelector
 from policygen.dialects.user.tuned import TunedSelector

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from policygen.bindings.load import units_of
+from policygen.dialects.selectors.aggregates import leaves, read_aggregate
 from policygen.dialects.selectors.functions import Struct
-from policygen.dialects.user.aggregates import leaves, read_aggregate
 from policygen.dialects.user.arguments import arguments
 from policygen.dialects.user.overlay import as_policy
 from policygen.dialects.user.place import UserReturn

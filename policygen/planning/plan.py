@@ -152,7 +152,7 @@ class Planner:
             try:
                 compared = self._compare(draft)
             except EffectError:
-                added = [write for write in outcome.writes if write.spots[0].ahead]
+                added = [w for w in outcome.writes if w.spots[0].ahead or w.content.added]
                 if not added:
                     raise
                 dead |= dict.fromkeys(_points(added), "with a return for it nothing compiles")

@@ -284,7 +284,7 @@ def test_a_scaling_that_there_is_not_is_refused(copied: Path, units: str) -> Non
         load.bindings()
     assert str(raised.value) == (
         f"{copied}/zoom.toml: no scaling is called 'cache_bound'\n"
-        "  There are: nominal_4b, mem_bound, reg_bound"
+        "  There are: nominal_4b, nominal_4b_unbounded, mem_bound, reg_bound"
     )
 
 

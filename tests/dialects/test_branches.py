@@ -119,8 +119,8 @@ def test_a_header_that_the_compiler_refuses_is_told():
 
 
 def test_what_is_not_writable_is_told_with_the_edit():
-    one = benchmark("3.6.0", "merge_sort.keys")
-    wanted = [scored(one, {"T": "I8", "OffsetT": "I32"}, "ipt_7.tpb_256", "3.6.0", "any")]
+    one = benchmark("3.6.0", "transform.fib")
+    wanted = [scored(one, {}, "ipt_7.tpb_256", "3.6.0", "any")]
     made = Planner(
         TuningTree(TREE, {}, {}), Options(arch="sm100", force=True), Silent(), no_common_variant
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.dialects.user.aggregates import Field
+from policygen.dialects.selectors.aggregates import Field
 from policygen.dialects.user.layout import comment, condition, returned, split, wrapped
 
 DELAY = (Field("kind", "LookbackDelayAlgorithm"), Field("delay", "unsigned int"))

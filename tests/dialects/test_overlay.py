@@ -1,7 +1,7 @@
 import pytest
 
 from policygen.bindings.load import bound
-from policygen.dialects.user.aggregates import find_aggregates, leaves, read_aggregate
+from policygen.dialects.selectors.aggregates import find_aggregates, leaves, read_aggregate
 from policygen.dialects.user.overlay import overlay, qualified
 from policygen.dialects.user.public import field_rules, selector_for, selectors_named
 from policygen.errors import InputError

@@ -6,7 +6,7 @@ from functools import cache
 
 from policygen import tree
 from policygen.bindings.load import axis_values
-from policygen.dialects.user.aggregates import find_aggregates
+from policygen.dialects.selectors.aggregates import find_aggregates
 from policygen.dialects.user.header import HeaderTarget, render, selector_of
 from policygen.dialects.user.tuned import TunedSelector
 from policygen.model.emit import EmitSelector

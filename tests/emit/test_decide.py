@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.dialects.user.aggregates import find_aggregates, leaves, read_aggregate
+from policygen.dialects.selectors.aggregates import find_aggregates, leaves, read_aggregate
 from policygen.dialects.user.arguments import Arguments
 from policygen.dialects.user.place import UserReturn
 from policygen.dialects.user.public import selector_for

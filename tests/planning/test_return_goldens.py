@@ -19,6 +19,8 @@ from tests.tiers import slow
 CASES = [("3.6.0", "sm90", "only"), ("3.5.0", "sm100", "later")]
 SHARED = "ipt_18.tpb_256.ipv_1"
 DELAY = "ns_500.dcid_1.l2w_700"
+NO_DELAY = "ns_60.dcid_0.l2w_155"
+LOOKAHEAD = "ipt_16.cw_8.krs_4.prs_3.pll_4.dpll_3.dmrt_128.fst_48"
 FIRST, SECOND = f"trp_1.ld_0.ipt_18.tpb_256.{DELAY}", f"trp_0.ld_1.ipt_16.tpb_384.{DELAY}"
 KEYED = {"I32": f"ipt_14.tpb_512.{DELAY}.trp_1.ld_1", "F32": f"ipt_15.tpb_384.{DELAY}.trp_1.ld_1"}
 BY_TYPE = {
@@ -59,6 +61,40 @@ BY_TYPE = {
             "scan.exclusive.by_key I64 I16 I32": KEYED["I32"],
         },
     ),
+    "raw": (
+        "sm107",
+        {},
+        {
+            # What parameters are in these returns is no family's: counts as they were measured.
+            "adjacent_difference.subtract_left I32 I32": "ipt_16.tpb_256",
+            "reduce.arg_extrema I32 arg_min": "ipt_18.tpb_256.ipv_1",
+            "reduce.arg_extrema I32 arg_max": "ipt_18.tpb_256.ipv_1",
+            "reduce.arg_minmax F64": "ipt_18.tpb_256.ipv_1",
+            "topk.keys I32 I64 I64": "ipt_8.tpb_256.ld_1",
+            "scan.exclusive.sum.lookahead I8 I64": "wrps_2.lbi_4.ipt_64.lbs_1.bis_-1",
+            "scan.exclusive.sum.lookahead I16 I64": "wrps_2.lbi_4.ipt_64.lbs_1.bis_-1",
+            "scan.exclusive.sum.lookahead I32 I64": "wrps_2.lbi_4.ipt_64.lbs_1.bis_-1",
+            # By another algorithm than CUB's choice: the return says so.
+            "run_length_encode.encode F32 I32 I32": f"ipt_8.tpb_256.trp_1.ld_1.{NO_DELAY}",
+        },
+    ),
+    "first": (
+        "sm100",
+        {},
+        {
+            # CUB computes all of these: a return comes first in the function.
+            "find_if.base I8 I32": "ld_1.ipt_12.tpb_8",
+            "find_if.base F64 I32": "ld_0.ipt_12.tpb_8",
+            "merge.keys I32": "trp_1.ld_3.ipt_12.tpb_8",
+            "merge_sort.pairs I32 I8 I32": "trp_1.ld_0.ipt_12.tpb_8",
+            "segmented_scan.sum I64 I32": "ipt_8.tpb_256.trp_1.ld_1.spb_512",
+            "reduce.deterministic F64 I32": "ipt_12.tpb_256",
+            "reduce.arg_extrema I64 arg_max": "ipt_18.tpb_256.ipv_1",
+            "run_length_encode.encode.lookahead I32 I32 I32": LOOKAHEAD,
+            # Behind the block of a later architecture, as there is none of an earlier one.
+            "adjacent_difference.subtract_left I32 I32": "ipt_16.tpb_256",
+        },
+    ),
     "bounded": (
         "sm90",
         {"collisions": "split"},
@@ -97,6 +133,28 @@ def test_returns_for_types_are_written_as_reviewed(name):
     found = list(results(wanted, "3.6.0"))
     planned = Planned(root("3.6.0"), found, arch=arch, force=True, **options)
     assert_golden(planned, f"returns_{name}")
+
+
+@pytest.mark.trees
+@pytest.mark.nvcc
+def test_a_return_that_came_first_is_an_entry_from_then_on(tmp_path):
+    given = {"arch": "sm100", "force": True}
+    first = list(results({"merge_sort.keys I32 I32": "trp_1.ld_0.ipt_12.tpb_8"}, "3.6.0"))
+    planned = Planned(root("3.6.0"), first, **given)
+    assert {*planned.decisions.values()} == {"add"}
+    assert_taken_back(planned.data, planned.after)
+    tree = changed_tree(tmp_path, "3.6.0", planned.after)
+    assert Planned(tree, first, **given).plan.edits == ()
+    other = {
+        "merge_sort.keys I32 I32": "trp_0.ld_1.ipt_10.tpb_9",
+        "merge_sort.keys I64 I32": "trp_1.ld_0.ipt_12.tpb_8",
+    }
+    again = Planned(tree, list(results(other, "3.6.0")), **given)
+    assert [*again.decisions.values()] == ["update", "add"]
+    assert again.effect().wrong == ()
+    (after,) = again.after.values()
+    assert b"if (key_size == 8)" in after
+    assert after.count(b"compute_capability{10, 0}") == 1
 
 
 def assert_golden(planned, name):

@@ -84,7 +84,7 @@ def statement(
     text: Text, entry: Entry, new: Returned, indent: str, around: tuple[str, str] = ("", "")
 ) -> list[str]:
     """A `return` like that of an entry, with the comment on where its values come from."""
-    return [*_labelled(new, indent), *returned(text, entry, new, indent, around)]
+    return [*labelled_lines(new.label, indent), *returned(text, entry, new, indent, around)]
 
 
 def returned(
@@ -202,7 +202,7 @@ def _block(
         row = condition_lines(conditions, indent)
         value = returned(text, entry, new, "")
         if len(row) == 1 and len(value) == 1:
-            return [*_labelled(new, indent), f"{row[0]} {value[0]}"]
+            return [*labelled_lines(new.label, indent), f"{row[0]} {value[0]}"]
     return guarded(conditions, statement(text, entry, new, indent + UNIT), indent)
 
 
@@ -227,7 +227,7 @@ def _instead(text: Text, out: Span, rows: list[str]) -> Addition:
 def _between(text: Text, near: BesideReturn, rows: list[str]) -> Addition:
     """Among the `if`s of a block: what asks for more comes first, then by size."""
     mine = near.conditions
-    ifs = [c for c in near.beside.body.clauses if c.scope == near.clause.scope and c.kind == "if"]
+    ifs = [c for c in _block_of(near) if c.kind == "if"]
     before, after = None, near.clause
     for clause in ifs:
         theirs = facts_of((clause,))
@@ -251,6 +251,15 @@ def _between(text: Text, near: BesideReturn, rows: list[str]) -> Addition:
         at = above(text, before.start)
         return insert(text, at, [*rows, *gap])
     return insert(text, below_line(text, after.end), [*gap, *rows])
+
+
+def _block_of(near: BesideReturn) -> list[Clause]:
+    """The clauses beside that of a return: in a `switch`, those of its `case` alone."""
+    beside = [c for c in near.beside.body.clauses if c.scope == near.clause.scope]
+    cases = [c.start for c in beside if c.kind == "case"]
+    start = max((at for at in cases if at <= near.clause.start), default=near.clause.scope.start)
+    end = min((at for at in cases if at > near.clause.start), default=near.clause.scope.end)
+    return [c for c in beside if start <= c.start < end]
 
 
 def _case(text: Text, near: BesideReturn, new: Returned) -> Addition:
@@ -282,9 +291,9 @@ def _before_switch(text: Text, near: BesideReturn, new: Returned) -> Addition:
     return insert(text, above(text, start), [*guarded(near.conditions, rows, indent), ""])
 
 
-def _labelled(new: Returned, indent: str) -> list[str]:
-    """The comment that tells where the values come from."""
-    return [f"{indent}// {new.label}"] if new.label else []
+def labelled_lines(label: str | None, indent: str) -> list[str]:
+    """The comment that tells where values come from."""
+    return [f"{indent}// {label}"] if label else []
 
 
 def insert(text: Text, at: int, rows: Sequence[str]) -> Addition:

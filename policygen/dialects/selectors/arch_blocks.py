@@ -14,6 +14,7 @@ from policygen.dialects.selectors.additions import (
     Addition,
     Returned,
     above,
+    below_line,
     condition_lines,
     guarded,
     insert,
@@ -48,6 +49,8 @@ class ArchBlock:
     """What the caller makes of the value: `make_policy(` and `)`."""
     since: str
     below: str | None
+    behind: bool = False
+    """Whether it goes behind the block, which is that of a later architecture."""
 
 
 def in_front(
@@ -146,8 +149,12 @@ def _front(
 ) -> Iterator[tuple[tuple[int, ...], ArchBlock]]:
     mine = [*besides_arch(way.block), *facts_of(way.inner)]
     wanted = asked(one, mine, truth, flags, as_it_is=one is decides)
-    block = _first(way, arch_number(truth.arch))
-    if wanted is None or block is None:
+    if wanted is None:
+        return
+    number = arch_number(truth.arch)
+    behind = _number(way.block) > number
+    block = _first(way, number) or (way.block if behind else None)
+    if block is None:
         return
     conditions, other = wanted
     needed = {word for fact in conditions for word in _WORD.findall(fact)} | _locals(text, one)
@@ -155,7 +162,8 @@ def _front(
         return
     asks = tuple(simplest(conditions))
     cost = other, -arch_number(one.family.arch), len(asks)
-    yield cost, ArchBlock(one, block, asks, way.around, truth.arch, below)
+    last = behind and block is way.block
+    yield cost, ArchBlock(one, block, asks, way.around, truth.arch, below, last)
 
 
 def _locals(text: Text, one: KnownReturn) -> set[str]:
@@ -170,10 +178,16 @@ def _locals(text: Text, one: KnownReturn) -> set[str]:
 def _first(way: _Way, number: int) -> Clause | None:
     """The first block that is for no later architecture."""
     for clause in way.body.clauses:
-        since = since_of(clause)
-        if since and clause.scope == way.block.scope and int(f"{since[2]}{since[3]}") <= number:
+        if since_of(clause) and clause.scope == way.block.scope and _number(clause) <= number:
             return clause
     return None
+
+
+def _number(block: Clause) -> int:
+    """The architecture that a block is for: 107."""
+    since = since_of(block)
+    assert since is not None, "it is a block for an architecture"
+    return int(f"{since[2]}{since[3]}")
 
 
 def _is_seen(text: Text, way: _Way, word: str, block: Clause, truth: Truth) -> bool:
@@ -201,7 +215,10 @@ def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Returned]]) -> Ad
         rows += guarded(front.conditions, value, indent + UNIT)
     held = bounds(first.block, first.since, first.below)
     gap = [""] if spaced(text, first.block) else []
-    lines = [*condition_lines(held, indent), f"{indent}{{", *rows, f"{indent}}}", *gap]
+    lines = [*condition_lines(held, indent), f"{indent}{{", *rows, f"{indent}}}"]
+    if first.behind:
+        return insert(text, below_line(text, first.block.end), [*gap, *lines])
+    lines += gap
     return insert(text, above(text, first.block.start), lines)
 
 
@@ -209,10 +226,11 @@ def bounds(block: Clause, since: str, below: str | None) -> list[str]:
     """What a block for an architecture asks for, spelled as in another."""
     spelled = since_of(block)
     assert spelled is not None, "it is a block for an architecture"
-    held = [f"cc >= {_capability_of(spelled[1], since)}"]
-    return [*held, f"cc < {_capability_of(spelled[1], below)}"] if below else held
+    held = [f"cc >= {capability_of(spelled[1], since)}"]
+    return [*held, f"cc < {capability_of(spelled[1], below)}"] if below else held
 
 
-def _capability_of(name: str, arch: str) -> str:
+def capability_of(name: str, arch: str) -> str:
+    """`::cuda::compute_capability{10, 0}`."""
     number = arch_number(arch)
     return f"{name}{{{number // 10}, {number % 10}}}"

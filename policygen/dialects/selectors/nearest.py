@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from policygen.dialects.selectors.branches import arch_of, facts_of
+from policygen.dialects.selectors.branches import arch_of, conjuncts, facts_of
 from policygen.dialects.selectors.conditions import (
     EQUAL,
     FLAG,
@@ -93,6 +93,22 @@ def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[KnownR
                 yield KnownReturn(*found, function, body, one.clauses, one.span.start)
 
 
+def asked_around(text: Text, bodies: Bodies) -> dict[str, list[tuple[str, ...]]]:
+    """By function what else than the architecture is asked for where it is called."""
+    names = "|".join(
+        re.escape(function.name) for function, _ in bodies if function.name.isidentifier()
+    )
+    calls = re.compile(rf"\b({names})\s*\(".encode())
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for function, body in bodies:
+        for match in calls.finditer(text.code, function.body.start, function.body.end):
+            scopes = [s for s in body.scopes if s.span.start <= match.start() < s.span.end]
+            inner = max(scopes, key=lambda scope: scope.span.start)
+            facts = [f for f in conjuncts(inner.conditions) if not _CAPABILITY.search(f)]
+            found.setdefault(match[1].decode(), []).append(tuple(facts))
+    return found
+
+
 def nearest(known: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None:
     """The best of some returns to stand beside; none where all ask for something else."""
     flags = {fact for one in known for fact in one.entry.args}
@@ -116,8 +132,18 @@ def _near(one: KnownReturn, truth: Truth, flags: set[str]) -> BesideReturn | Non
     conditions = tuple(fact for fact in own if fact)
     if None in own or any(map(_CAPABILITY.match, conditions)):
         return None
+    if _has_case(one.body, one.clauses[level], conditions):
+        return None
     around = tuple(fact for told in facts[:level] for fact in told)
     return BesideReturn(one, one.clauses[level], around, conditions)
+
+
+def _has_case(body: Body, clause: Clause, conditions: Sequence[str]) -> bool:
+    """Whether a `switch` has the `case` that would be added."""
+    cases = [c for c in body.clauses if c.scope == clause.scope and c.kind == "case"]
+    return clause.kind == "case" and any(
+        condition in case.text.split(" || ") for condition in conditions for case in cases
+    )
 
 
 def asked(

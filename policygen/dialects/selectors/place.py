@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from policygen.bindings.returned import optional_rules, rules_of
+from policygen.bindings.returned import optional_rules, rules_of, says_algorithm
 from policygen.bindings.words import words
 from policygen.dialects.family_spot import FamilySpot
 from policygen.dialects.protocol import Spot, TuningTree, TypeName
@@ -12,6 +12,7 @@ from policygen.dialects.provenance import EXPLICIT, known_label
 from policygen.dialects.selectors.arch_blocks import ArchBlock, in_front
 from policygen.dialects.selectors.arch_functions import ArchFunction, arch_function
 from policygen.dialects.selectors.conditions import simplest
+from policygen.dialects.selectors.first_return import FirstReturn, SelectorCode, first_return
 from policygen.dialects.selectors.functions import find_structs
 from policygen.dialects.selectors.nearest import (
     BeforeReturn,
@@ -19,6 +20,7 @@ from policygen.dialects.selectors.nearest import (
     Bodies,
     EmptyCase,
     KnownReturn,
+    asked_around,
     empty_case,
     gone_before,
     known_returns,
@@ -129,6 +131,8 @@ class GuardedReturn(FamilySpot):
             path = self.site.values.get(name, "").rpartition(".")[2]
             if rule is None or not path or name in self.binding.members:
                 return None
+            if path not in own and name == words().values.algorithm:
+                return None  # only a return that says it already is for another algorithm
             rules[name] = rule
             fields[name] = own.get(path, path)
             if path not in own:
@@ -168,6 +172,13 @@ class HeaderReturns:
     returns: tuple[KnownReturn, ...]
     enumerations: Mapping[str, str]
     """Members of the policy selector that name a type, and the enumeration of the names."""
+    calls: Mapping[str, Sequence[Sequence[str]]]
+    """Function → what is asked for where it is called, each time."""
+
+    def asks(self, one: KnownReturn, truth: Truth) -> bool:
+        """Whether the function of a return is asked for a workload, as far as that is known."""
+        calls = self.calls.get(one.function.name, [()])
+        return any(all(truth.holds(fact) is not False for fact in facts) for facts in calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +199,8 @@ class Returns:
             try:
                 return self.beside(benchmark, told)
             except InputError as none:
+                if benchmark.first is not None:
+                    return self.first(benchmark, told)
                 raise InputError(f"{error.in_line}; {none.in_line}") from none
         with contextlib.suppress(InputError):
             return self._known_types(spot)
@@ -195,6 +208,8 @@ class Returns:
 
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> Spot | None:
         """In a block of its own, which later architectures do not get to."""
+        if isinstance(spot, FirstReturn):
+            return None  # it is bounded
         assert isinstance(spot, GuardedReturn), "it was found here"
         if self.below is None or (spot.new and spot.new.bounded):
             return None
@@ -221,7 +236,7 @@ class Returns:
                 f"{self.arch} has no return of its own for it: {family.header}:{entry.line}"
                 f" ({family.name} for {family.arch}) decides it"
             )
-        rules, fields = rules_of(algorithm, site, family, entry)
+        rules, fields = rules_of(algorithm, site, benchmark, family, entry)
         binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
         more = optional_rules(algorithm, site, rules)
         return GuardedReturn(told, site, binding, family, family.name, fields, unsaid_members=more)
@@ -247,23 +262,33 @@ class Returns:
                 f" returns of {self.arch}"
             ) from error
 
+    def first(self, benchmark: BenchmarkBinding, told: Selected) -> FirstReturn:
+        """Before what is computed, in the function that the binding names."""
+        _, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
+        read = self._read(site.header)
+        code = SelectorCode(words().selectors.name, find_structs(read.text.code), read.bodies)
+        return first_return(benchmark, site, told, self.arch, code)
+
     def _known(
         self, benchmark: BenchmarkBinding, told: Selected
     ) -> tuple[HeaderReturns, Truth, list[KnownReturn]]:
         """A header, what is known of a workload, and the returns that have what it tunes."""
         algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
         read = self._read(site.header)
+        truth = Truth(told.traits, self.arch, read.constants)
         known, unused = [], False
         for each in read.returns:
-            if each.family.namespace != site.scope:
+            if each.family.namespace != site.scope or not read.asks(each, truth):
                 continue
             with contextlib.suppress(InputError):
-                rules, _ = rules_of(algorithm, site, each.family, each.entry)
-                unused = unused or not rules.keys() <= told.values.keys()
-                known.append(each)
-        if unused:
+                rules, _ = rules_of(algorithm, site, benchmark, each.family, each.entry)
+                if rules.keys() <= told.values.keys() or says_algorithm(each.entry):
+                    known.append(each)
+                else:
+                    unused = True
+        if unused and not known:
             raise InputError("CUB selects another algorithm for it than the one that was measured")
-        return read, Truth(told.traits, self.arch, read.constants), known
+        return read, truth, known
 
     def _read(self, name: str) -> HeaderReturns:
         if name not in self.headers_read:
@@ -275,7 +300,9 @@ class Returns:
             selector = find_structs(text.code).get(words().selectors.name)
             pairs = zip(selector.fields, selector.types, strict=True) if selector else ()
             types = {name: kind for name, kind in pairs if kind == words().selectors.types}
-            self.headers_read[name] = HeaderReturns(text, bodies, constants, found, types)
+            self.headers_read[name] = HeaderReturns(
+                text, bodies, constants, found, types, asked_around(text, bodies)
+            )
         return self.headers_read[name]
 
     def _in_front(
@@ -290,7 +317,9 @@ class Returns:
         decides = next((each for each in known if each.entry.body_span == now), None)
         number = arch_number(self.arch)
         earlier = [each for each in known if arch_number(each.family.arch) <= number]
-        found = in_front(read.text, earlier, read.bodies, truth, self.below, decides)
+        found = in_front(read.text, earlier, read.bodies, truth, self.below, decides) or in_front(
+            read.text, known, read.bodies, truth, self.below, decides
+        )
         front = found or arch_function(read.text, known, read.bodies, truth, self.below)
         if front is None:
             raise InputError(
@@ -304,7 +333,7 @@ class Returns:
         self, benchmark: BenchmarkBinding, told: Selected, like: KnownReturn, new: NewReturn
     ) -> GuardedReturn:
         algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
-        rules, fields = rules_of(algorithm, site, like.family, like.entry)
+        rules, fields = rules_of(algorithm, site, benchmark, like.family, like.entry)
         binding = FamilyBinding(site=site.name, name=like.family.name, args=(), members=rules)
         name = new.at.name if isinstance(new.at, ArchFunction) else like.family.name
         return GuardedReturn(

@@ -1,11 +1,12 @@
 """Guarded returns as edits of a header; new ones of one block come together, as whole lines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from policygen.dialects.insertions import Insertion, with_insertions
 from policygen.dialects.protocol import EntryWrite, HeaderEdits
 from policygen.dialects.provenance import Provenance
+from policygen.dialects.selectors.add_first import add_first
 from policygen.dialects.selectors.additions import (
     Addition,
     Returned,
@@ -18,6 +19,7 @@ from policygen.dialects.selectors.additions import (
 from policygen.dialects.selectors.arch_blocks import ArchBlock, add_in_front
 from policygen.dialects.selectors.arch_functions import ArchFunction, add_function
 from policygen.dialects.selectors.field_edits import FieldEdits, field_edits, return_of
+from policygen.dialects.selectors.first_return import FirstReturn
 from policygen.dialects.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase
 from policygen.dialects.selectors.nested import NestedCase, add_nested, nested_case
 from policygen.model.arch import arch_number
@@ -35,6 +37,11 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
     edits: list[Edit] = []
     inserted: list[Insertion] = []
     added: list[EntryWrite] = []
+    firsts: dict[str, list[tuple[FirstReturn, EntryWrite]]] = {}
+    for write in writes:
+        if isinstance(spot := write.spots[0], FirstReturn):
+            firsts.setdefault(spot.name, []).append((spot, write))
+    writes = [write for write in writes if not isinstance(write.spots[0], FirstReturn)]
     fields = field_edits(text, writes)
     for write in writes:
         if (entry := return_of(write).entry) is None:
@@ -43,7 +50,7 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
             content = replace(write.content, values=fields.values(write))
             edits += update_return(text, provenance, entry, content, write.reason)
     edits += fields.edits(writes)
-    for addition, reason in _added(text, added, fields):
+    for addition, reason in [*_added(text, added, fields), *_first(text, firsts.values())]:
         if addition.span.start == addition.span.end:
             inserted.append((addition.span.start, addition.text, reason))
         else:
@@ -95,6 +102,16 @@ def _added(
     for group in blocks.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in group))
         yield add_in_front(text, [(at, _returned(fields, write)) for at, write in group]), reasons
+
+
+def _first(
+    text: Text, firsts: Iterable[Sequence[tuple[FirstReturn, EntryWrite]]]
+) -> Iterator[tuple[Addition, str]]:
+    for group in firsts:
+        pairs = sorted(group, key=lambda pair: (sizes_of(pair[0].conditions), pair[0].conditions))
+        reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
+        for addition in add_first(text, [(spot, write.content) for spot, write in pairs]):
+            yield addition, reasons
 
 
 def _order(write: EntryWrite) -> tuple[object, ...]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from policygen import __version__
 from policygen.dialects.provenance import labelled
+from policygen.dialects.selectors.aggregates import Field, read_aggregate
 from policygen.dialects.selectors.functions import Struct
-from policygen.dialects.user.aggregates import Field, read_aggregate
 from policygen.dialects.user.arguments import conditions, parameters, with_axes
 from policygen.dialects.user.layout import INDENT, WIDTH, comment, condition, returned, wrapped
 from policygen.dialects.user.place import UserReturn

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from policygen.dialects.user.aggregates import Field
+from policygen.dialects.selectors.aggregates import Field
 
 WIDTH = 120
 INDENT = "  "

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from policygen.bindings.load import types
 from policygen.bindings.variant import fitting_threads, member_values, within_limits
 from policygen.bindings.words import words
-from policygen.dialects.user.aggregates import Field, leaves
+from policygen.dialects.selectors.aggregates import Field, leaves
 from policygen.dialects.user.public import PublicSelector, field_rules
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policygen.dialects.protocol import Spot
-from policygen.dialects.user.aggregates import Field
+from policygen.dialects.selectors.aggregates import Field
 from policygen.dialects.user.arguments import Arguments
 from policygen.dialects.user.overlay import overlay
 from policygen.dialects.user.public import PublicSelector

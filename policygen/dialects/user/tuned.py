@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from policygen.dialects.user.aggregates import Field
+from policygen.dialects.selectors.aggregates import Field
 from policygen.dialects.user.arguments import Arguments, Key
 from policygen.dialects.user.place import UserReturn
 from policygen.dialects.user.public import PublicSelector

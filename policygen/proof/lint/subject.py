@@ -81,7 +81,7 @@ def _as_returned(
     """How variants come to be what a return calls its values, at each site of its header."""
     for algorithm, site in sites:
         with suppress(InputError):  # it returns another algorithm's values
-            rules, fields = rules_of(algorithm, site, family, entry)
+            rules, fields = rules_of(algorithm, site, None, family, entry)
             members = {fields[value]: rule for value, rule in rules.items()}
             yield newest_family(algorithm, site).model_copy(update={"members": members})
 
