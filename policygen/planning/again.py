@@ -12,6 +12,7 @@ from policygen.model.plan import Action, Plan, Reached
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import DeltaRow, Values
 from policygen.model.workload import in_words
+from policygen.planning.memory import remembered_next
 from policygen.planning.places import PlacedResult, bounded, said_in_full
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
@@ -22,6 +23,7 @@ _HOW = {"reason", "databases"}
 
 def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
     """What the decisions of a plan come to in a tree; the compiler is asked what is there."""
+    planner = replace(planner, next_best=remembered_next(plan.instead))
 
     def settle(cases: Sequence[PlacedResult]) -> Settled:
         ends = {one.point: "" for one in plan.bounded}
@@ -80,7 +82,7 @@ def check_same(plan: Plan, made: Plan) -> None:
 def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
     for one in plan.results:
         yield from ((one.algorithm, variant.variant) for variant in one.variants)
-    for joint in plan.joint:
+    for joint in (*plan.joint, *plan.instead):
         pairs = zip(joint.workloads, joint.variants, strict=False)
         yield from ((named.benchmark, variant.variant) for named, variant in pairs)
 

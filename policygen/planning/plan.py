@@ -34,6 +34,7 @@ from policygen.planning.files import planned_file
 from policygen.planning.judge import differs
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone
+from policygen.planning.next_best import ChooseNext, none_other
 from policygen.planning.oracle import Oracle
 from policygen.planning.places import (
     PlacedResult,
@@ -78,6 +79,8 @@ class Planner:
     together: ChooseTogether
     prove: bool = True
     """Whether to ask what the change does, and to leave out what has no effect."""
+    next_best: ChooseNext = none_other
+    """What to look through where an entry cannot say the best variant."""
     held: Mapping[Point, str] = field(default_factory=dict)
     """Workloads that stay as they are, whatever was measured, and why."""
     spaces: Spaces = field(default_factory=dict)
@@ -91,9 +94,11 @@ class Planner:
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """The actions for all workloads, and the edits that they come to."""
-        memory = Memory(self.together)
-        made = self.settled(scored, replace(self, together=memory)._effective)
-        return made.model_copy(update={"remarks": tuple(remarks), "joint": memory.joint})
+        memory = Memory(self.together, self.next_best)
+        planner = replace(self, together=memory, next_best=memory.next_best)
+        made = self.settled(scored, planner._effective)
+        told = {"joint": memory.joint, "instead": memory.instead}
+        return made.model_copy(update={"remarks": tuple(remarks), **told})
 
     def settled(
         self, scored: Sequence[ScoredWorkload], settle: Callable[[Sequence[PlacedResult]], Settled]
@@ -186,7 +191,7 @@ class Planner:
             else:
                 live.append(case)
         for group in by_entry(live):
-            outcome.add(decide(group, self.options, self.together))
+            outcome.add(decide(group, self.options, self.together, self.next_best))
         return outcome
 
     def drafted(self, writes: Sequence[EntryWrite]) -> Draft:
