@@ -124,6 +124,16 @@ class Said(Named):
     """Value → what the policy gives those others."""
 
 
+class Unsaid(Said):
+    """A workload whose entry has no place for what its policy has: `shown`.
+
+    It gets no variant that wants otherwise.
+    """
+
+    reason: str
+    legacy: bool = False
+
+
 class Joint(Record):
     """What serves several workloads that one entry decides; no variant where none does."""
 
@@ -203,6 +213,8 @@ class Plan(Document):
     held: tuple[Held, ...] = ()
     said: tuple[Said, ...] = ()
     """Workloads whose entries say what the policy has otherwise."""
+    unsaid: tuple[Unsaid, ...] = ()
+    """Workloads whose variant has to be what the policy has otherwise."""
     bounded: tuple[Named, ...] = ()
     """Workloads whose returns end before the next architecture."""
 

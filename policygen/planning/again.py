@@ -13,7 +13,7 @@ from policygen.model.results import ScoredWorkload
 from policygen.model.selection import DeltaRow, Values
 from policygen.model.workload import in_words
 from policygen.planning.memory import remembered_next
-from policygen.planning.places import PlacedResult, bounded, said_in_full
+from policygen.planning.places import Left, PlacedResult, bounded, leaving, said_in_full
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
 REMEDY = "The plan was changed, or is of another policygen; make it again."
@@ -30,12 +30,15 @@ def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Pla
         moved, _ = bounded(cases, ends, planner.dialect)
         shown = {one.point: one.shown for one in plan.said}
         moved, said = said_in_full(moved, shown)
+        left = {one.point: Left(one.shown, one.reason) for one in plan.unsaid}
+        moved = leaving(moved, left)
         held = {**planner.held, **{one.point: one.reason for one in plan.held}}
         outcome = planner.decided(moved, held)
         if later := [_change(one) for one in plan.reached if one.kept]:
             pins = planner.dialect.keep(later, planner.oracle.tell)
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
-        return Settled(outcome, planner.drafted(outcome.writes), plan.reached, held, ends, said)
+        draft = planner.drafted(outcome.writes)
+        return Settled(outcome, draft, plan.reached, held, ends, said, left)
 
     try:
         return planner.settled(scored, settle)

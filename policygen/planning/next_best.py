@@ -71,7 +71,7 @@ def in_place_of(best: ScoredVariant, other: ScoredVariant) -> NextBest:
 
 def written(one: NextBest, why: str, claim: str) -> str:
     """Why it is written."""
-    return f"next best, {_cost(one)}: {then(why, claim)}"
+    return then(why, f"next best that can be said, {_cost(one)}; {claim}")
 
 
 def proposed(one: NextBest) -> str:
