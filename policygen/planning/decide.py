@@ -271,7 +271,7 @@ def _rejected(case: PlacedResult, reason: str, other: Action | None) -> Action:
     if other is None:
         return case.rejected(reason)
     if other.next_best is None:
-        return case.rejected(then(reason, "--next-best writes it"))
+        return case.rejected(then(reason, "--next-best takes it"))
     found = case.rejected(then(reason, proposed(other.next_best)))
     return found.model_copy(update={"next_best": other.next_best})
 

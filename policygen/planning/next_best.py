@@ -70,13 +70,14 @@ def in_place_of(best: ScoredVariant, other: ScoredVariant) -> NextBest:
 
 
 def written(one: NextBest, why: str, claim: str) -> str:
-    """Why it is written."""
-    return then(why, f"next best that can be said, {_cost(one)}; {claim}")
+    """Why it is written; `claim` is what the rules say of it, where nothing better can be."""
+    own = claim.removeprefix("best ")
+    return then(why, f"next best that can be said, {_cost(one)}; {own}")
 
 
 def proposed(one: NextBest) -> str:
     """That it can be written, and what it costs."""
-    return f"next best that can be said: {one.variant}, {_cost(one)}; --next-best writes it"
+    return f"next best that can be said: {one.variant}, {_cost(one)}; --next-best takes it"
 
 
 def then(reason: str, more: str) -> str:
