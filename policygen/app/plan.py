@@ -26,6 +26,7 @@ from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.planning.served import served
 from policygen.results.asked import NOT_ASKED
+from policygen.results.choose import Can
 from policygen.results.together import Together
 
 __all__ = ["Options", "plan_ranked", "plan_tunings", "read_plan"]
@@ -65,8 +66,11 @@ def plan_ranked(
     def together(cases: Sequence[PlacedResult]) -> Together:
         return results.choose([case.measurement.scored for case in cases])
 
+    def next_best(cases: Sequence[PlacedResult], can: Can) -> Together:
+        return results.next_best([case.measurement.scored for case in cases], can)
+
     sources, spaces = TuningTree(found.cub, compiler.headers, data), results.files.spaces
-    planner = Planner(sources, options, compiler, together, prove=prove, spaces=spaces)
+    planner = Planner(sources, options, compiler, together, prove, next_best, spaces=spaces)
     plan = planner.plan(workloads)
     asked = {action.cccl for action in plan.actions if action.before is not None}
     remarks = base_remarks(plan, version, measured_trees(session, measured_on, asked))

@@ -10,7 +10,8 @@ from policygen.errors import InputError
 from policygen.model.results import DbTop, Rules, ScoredWorkload
 from policygen.planning.measured import related
 from policygen.results.asked import split
-from policygen.results.choose import held_back
+from policygen.results.choose import Can, held_back
+from policygen.results.next_best import choose_next
 from policygen.results.together import Together, choose_together
 from policygen.results.top import rank
 
@@ -34,6 +35,11 @@ class Ranked:
         """Chooses one variant for several workloads."""
         files = self.files
         return choose_together(files.databases, wanted, self.rules, files.declared, files.confirm)
+
+    def next_best(self, wanted: Sequence[ScoredWorkload], can: Can) -> Together:
+        """Chooses again, of those that can be said."""
+        files, rules = self.files, self.rules
+        return choose_next(files.databases, wanted, can, rules, files.declared, files.confirm)
 
 
 @contextmanager

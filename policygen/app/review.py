@@ -257,6 +257,7 @@ def _evidence(
     if not paths or not labels:
         return ()
     rules = plan.options.rules if plan else Rules()
+    instead = {a.point: a.next_best for a in plan.actions if a.written} if plan else {}
     taken = {a.gpu: plan.options.arch for a in plan.actions if a.written} if plan else {}
     results = ResultFiles(paths, gpus={**taken, **gpus})
     with open_inputs(results) as given:
@@ -281,7 +282,7 @@ def _evidence(
                 ctk=one.scored.ctk,
                 cccl=one.scored.cccl,
                 databases=given.named(one.scored).databases,
-                rejected=others(one, proof[0].variant),
+                rejected=others(one, proof[0].variant, instead.get(one.point)),
             )
             for one, proof in zip(measured, proofs, strict=True)
             if proof is not None

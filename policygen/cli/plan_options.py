@@ -23,8 +23,8 @@ from policygen.cli.result_options import (
 
 GIVEN = (
     "files", "benches", "base", "cub", "regex", "axes", "archs", "reach", "collisions", "narrow",
-    "any_gpu", "provenance", "legacy", "measured_on", "least_score", "worst_allowed", "confidence",
-    "without_samples", "confirm", "accept_unconfirmed", "gpus",
+    "next_best", "any_gpu", "provenance", "legacy", "measured_on", "least_score", "worst_allowed",
+    "confidence", "without_samples", "confirm", "accept_unconfirmed", "gpus",
 )  # fmt: skip
 
 _MEASURED_ON: Callable[..., Any] = click.option(
@@ -54,6 +54,11 @@ _WRITING: tuple[Callable[..., Any], ...] = (
         "--narrow",
         is_flag=True,
         help="Where a variant is worse for some types of an entry, name those and keep theirs.",
+    ),
+    click.option(
+        "--next-best",
+        is_flag=True,
+        help="Where an entry cannot say the best variant, write the best one that it can.",
     ),
     click.option(
         "--collisions",
@@ -108,7 +113,7 @@ def planning_options(command: Command) -> Command:
 
 def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Planned:
     """Plans what is given on the command line."""
-    names = ("reach", "collisions", "narrow", "provenance", "legacy")
+    names = ("reach", "collisions", "narrow", "next_best", "provenance", "legacy")
     chosen = {name: given[name] for name in names} | {"force": given["any_gpu"]}
     options = Options(arch=parse_target(given["archs"]), rules=choice_rules(given), **chosen)
     files, base = chosen_files(given), given["measured_on"]

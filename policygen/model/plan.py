@@ -40,6 +40,22 @@ class Target(Record):
     """Where it stands now; none for one that is added."""
 
 
+class NextBest(Record):
+    """The best variant that an entry can say, where it cannot say the best one of all."""
+
+    variant: Variant
+    scores: tuple[float, ...]
+    """Score, minimum, mean and maximum."""
+    best: Variant
+    """The one that cannot be said."""
+    best_score: float
+
+    @property
+    def costs(self) -> float:
+        """By how much its score is less: 0.011 is 1.1 %."""
+        return 1 - self.scores[0] / self.best_score if self.best_score > 0 else 0.0
+
+
 class Action(RunKey):
     """One workload of a database."""
 
@@ -54,6 +70,8 @@ class Action(RunKey):
     before: dict[str, Value] | None = None
     after: dict[str, Value] | None = None
     databases: tuple[str, ...] = ()
+    next_best: NextBest | None = None
+    """What could be written, or is, where the best variant cannot be."""
     legacy: bool = False
     """Whether it is for a struct family that stands beside a policy selector."""
 
@@ -106,6 +124,16 @@ class Said(Named):
     """Value → what the policy gives those others."""
 
 
+class Unsaid(Said):
+    """A workload whose entry has no place for what its policy has: `shown`.
+
+    It gets no variant that wants otherwise.
+    """
+
+    reason: str
+    legacy: bool = False
+
+
 class Joint(Record):
     """What serves several workloads that one entry decides; no variant where none does."""
 
@@ -113,6 +141,13 @@ class Joint(Record):
     variants: tuple[ScoredVariant, ...]
     """In the order of the workloads."""
     reason: str
+
+
+class Instead(Joint):
+    """The same where an entry cannot say the best variant: what is best of those that it can."""
+
+    legacy: bool = False
+    """Whether it is for struct families."""
 
 
 class PlannedEdit(Edit):
@@ -138,6 +173,8 @@ class Options(Record):
     reach: Reach = "only"
     collisions: Collisions = "best-worst"
     narrow: bool = False
+    next_best: bool = False
+    """Whether the next best variant is written where the best one cannot be said."""
     force: bool = False
     """The GPU was not asked to fit the architecture."""
     provenance: Provenance = "scores"
@@ -171,9 +208,13 @@ class Plan(Document):
     """Benchmark → what was searched, where the user said so."""
     joint: tuple[Joint, ...] = ()
     """What was chosen for workloads that one entry decides."""
+    instead: tuple[Instead, ...] = ()
+    """What was chosen for workloads whose best variant cannot be said."""
     held: tuple[Held, ...] = ()
     said: tuple[Said, ...] = ()
     """Workloads whose entries say what the policy has otherwise."""
+    unsaid: tuple[Unsaid, ...] = ()
+    """Workloads whose variant has to be what the policy has otherwise."""
     bounded: tuple[Named, ...] = ()
     """Workloads whose returns end before the next architecture."""
 

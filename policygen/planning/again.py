@@ -12,7 +12,8 @@ from policygen.model.plan import Action, Plan, Reached
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import DeltaRow, Values
 from policygen.model.workload import in_words
-from policygen.planning.places import PlacedResult, bounded, said_in_full
+from policygen.planning.memory import remembered_next
+from policygen.planning.places import Left, PlacedResult, bounded, leaving, said_in_full
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
 REMEDY = "The plan was changed, or is of another policygen; make it again."
@@ -22,18 +23,22 @@ _HOW = {"reason", "databases"}
 
 def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
     """What the decisions of a plan come to in a tree; the compiler is asked what is there."""
+    planner = replace(planner, next_best=remembered_next(plan.instead))
 
     def settle(cases: Sequence[PlacedResult]) -> Settled:
         ends = {one.point: "" for one in plan.bounded}
         moved, _ = bounded(cases, ends, planner.dialect)
         shown = {one.point: one.shown for one in plan.said}
         moved, said = said_in_full(moved, shown)
+        left = {one.point: Left(one.shown, one.reason) for one in plan.unsaid}
+        moved = leaving(moved, left)
         held = {**planner.held, **{one.point: one.reason for one in plan.held}}
         outcome = planner.decided(moved, held)
         if later := [_change(one) for one in plan.reached if one.kept]:
             pins = planner.dialect.keep(later, planner.oracle.tell)
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
-        return Settled(outcome, planner.drafted(outcome.writes), plan.reached, held, ends, said)
+        draft = planner.drafted(outcome.writes)
+        return Settled(outcome, draft, plan.reached, held, ends, said, left)
 
     try:
         return planner.settled(scored, settle)
@@ -80,7 +85,7 @@ def check_same(plan: Plan, made: Plan) -> None:
 def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
     for one in plan.results:
         yield from ((one.algorithm, variant.variant) for variant in one.variants)
-    for joint in plan.joint:
+    for joint in (*plan.joint, *plan.instead):
         pairs = zip(joint.workloads, joint.variants, strict=False)
         yield from ((named.benchmark, variant.variant) for named, variant in pairs)
 

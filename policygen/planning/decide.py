@@ -9,10 +9,22 @@ from policygen.dialects.protocol import EntryWrite, TypeName
 from policygen.dialects.type_names import can_name
 from policygen.errors import InputError
 from policygen.model.entry_text import Content
-from policygen.model.plan import Action, Options, PlanDecision
+from policygen.model.plan import Action, NextBest, Options, PlanDecision
 from policygen.model.results import ScoredVariant
+from policygen.model.workload import Point
 from policygen.planning.label import label
 from policygen.planning.measured import action, in_scores
+from policygen.planning.next_best import (
+    ChooseNext,
+    in_place_of,
+    next_best,
+    none_other,
+    proposed,
+    said,
+    short,
+    then,
+    written,
+)
 from policygen.planning.places import PlacedResult
 from policygen.results.together import Together
 
@@ -45,59 +57,94 @@ class SameValues:
     members: Mapping[str, str] | None = None
     """What the variants mean for an entry."""
     reasons: tuple[str, ...] = ()
+    instead: Mapping[Point, NextBest] = field(default_factory=dict)
+    """Those for which the best variant cannot be said."""
 
 
-def decide(cases: Sequence[PlacedResult], options: Options, together: ChooseTogether) -> Decided:
-    """The actions for all cases of one entry, and what to write for them."""
+def decide(
+    cases: Sequence[PlacedResult],
+    options: Options,
+    together: ChooseTogether,
+    choose_next: ChooseNext = none_other,
+) -> Decided:
+    """The actions for all cases of one entry, and what to write for them.
+
+    What is next best counts only where nothing can be written without it.
+    """
+    best = _decided(cases, options, _Choose(together))
+    if isinstance(best, Decided):
+        return best
+    other = _decided(cases, options, _Choose(together, choose_next))
+    if isinstance(other, str):
+        return _conflict(cases, best)
+    return other if options.next_best else _conflict(cases, best, other.actions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choose:
+    """How variants are chosen for several workloads, and where an entry cannot say the best."""
+
+    together: ChooseTogether
+    next_best: ChooseNext = none_other
+
+
+def _decided(cases: Sequence[PlacedResult], options: Options, choose: _Choose) -> Decided | str:
+    """What becomes of them, or why nothing can be written."""
     try:
-        return _decided(cases, options, together)
+        return _by_options(cases, options, choose)
     except InputError as error:
-        return _conflict(cases, error.in_line)
+        return error.in_line
 
 
-def _decided(cases: Sequence[PlacedResult], options: Options, together: ChooseTogether) -> Decided:
-    one = _part(cases, together if options.collisions == "best-worst" else _not_asked)
+def _by_options(cases: Sequence[PlacedResult], options: Options, choose: _Choose) -> Decided | str:
+    split = options.collisions == "split"
+    one = _part(cases, replace(choose, together=_not_asked) if split else choose)
     if isinstance(one, SameValues):
         return _written(one, options)
-    reason: str = one
-    if options.collisions == "split" or options.narrow:
-        separate = _separate(cases, together)
-        if not isinstance(separate, str):
-            return _by_type(*separate, options)
-        last = one if options.collisions == "best-worst" else _part(cases, together)
-        if isinstance(last, SameValues):
-            return _written(last, options)
-        reason = f"{separate}, and {last}"
-    return _conflict(cases, reason)
+    if not split and not options.narrow:
+        return one
+    separate = _separate(cases, choose)
+    if not isinstance(separate, str):
+        return _by_type(*separate, options)
+    last = _part(cases, choose) if split else one
+    return _written(last, options) if isinstance(last, SameValues) else f"{separate}, and {last}"
 
 
 def _not_asked(cases: Sequence[PlacedResult]) -> Together:
     return Together((), f"{len(cases)} workloads want different variants")
 
 
-def _part(cases: Sequence[PlacedResult], together: ChooseTogether) -> SameValues | str:
+def _part(cases: Sequence[PlacedResult], choose: _Choose) -> SameValues | str:
     """What suits all of them, or why nothing does."""
     if not any(case.choice.decision == "use" for case in cases):
         return SameValues(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
     chosen = tuple(variant for case in cases if (variant := case.measurement.chosen))
     reasons = tuple(case.choice.reason for case in cases)
     if len(chosen) < len(cases) or len({variant.variant for variant in chosen}) > 1:
-        found = together(cases)
+        found = choose.together(cases)
         if not found.variants:
             return found.reason
         chosen, reasons = found.variants, (found.reason,) * len(cases)
-    members = []
-    for case, variant in zip(cases, chosen, strict=True):
-        try:
-            members.append(case.members(variant.variant))
-        except InputError as error:
-            if case.spot.alone:
-                return error.in_line
-            where = f"{_short(case, cases)}: " if len(cases) > 1 else ""
-            return f"{where}{variant.variant}: {error.in_line}"
-    if any(other != members[0] for other in members):
-        return "one variant means different values for each of them"
-    return SameValues(tuple(cases), chosen, members[0], reasons)
+    try:
+        members = said(cases, [one.variant for one in chosen])
+    except InputError as error:
+        return _next_best(cases, chosen, choose, error.in_line)
+    return SameValues(tuple(cases), chosen, members, reasons)
+
+
+def _next_best(
+    cases: Sequence[PlacedResult], best: Sequence[ScoredVariant], choose: _Choose, why: str
+) -> SameValues | str:
+    """What suits all of them besides the best, or why that cannot be said."""
+    found = next_best(cases, best, choose.next_best)
+    if found is None:
+        return why
+    members = said(cases, [one.variant for one in found.variants])
+    instead = [in_place_of(*pair) for pair in zip(best, found.variants, strict=True)]
+    reasons = tuple(written(one, why, found.reason) for one in instead)
+    points = (case.measurement.point for case in cases)
+    by_point = dict(zip(points, instead, strict=True))
+    return SameValues(tuple(cases), found.variants, members, reasons, by_point)
 
 
 def _written(part: SameValues, options: Options, *, pinned: bool = False) -> Decided:
@@ -137,7 +184,7 @@ def _kept(part: SameValues, *, pinned: bool) -> Decided:
 
 
 def _separate(
-    cases: Sequence[PlacedResult], together: ChooseTogether
+    cases: Sequence[PlacedResult], choose: _Choose
 ) -> tuple[list[SameValues], TypeName] | str:
     """Parts by one of the types, so that each has one variant, or why there are none.
 
@@ -153,7 +200,7 @@ def _separate(
             continue
         found: list[SameValues] = []
         for name in names:
-            part = _part(by_type[name], together)
+            part = _part(by_type[name], choose)
             if isinstance(part, str):
                 reason = f"an entry for {type_name(name)} alone does not help ({part})"
                 break
@@ -182,11 +229,13 @@ def _by_type(parts: Sequence[SameValues], place: TypeName, options: Options) -> 
 
 
 def _joined(parts: Sequence[SameValues]) -> SameValues:
+    """One part of several that get the same."""
     return SameValues(
         tuple(case for part in parts for case in part.cases),
         tuple(variant for part in parts for variant in part.variants),
         parts[0].members,
         tuple(reason for part in parts for reason in part.reasons),
+        {point: one for part in parts for point, one in part.instead.items()},
     )
 
 
@@ -200,13 +249,17 @@ def _rank(arg: str) -> tuple[int, int]:
     return (2 if can_name(arg) else 0), 0
 
 
-def _conflict(cases: Sequence[PlacedResult], reason: str) -> Decided:
-    """Nothing is written; where there are several, the reason names who wants what."""
-    wanted = ", ".join(f"{_short(case, cases)} {case.choice.variant or 'base'}" for case in cases)
+def _conflict(cases: Sequence[PlacedResult], reason: str, other: Sequence[Action] = ()) -> Decided:
+    """Nothing is written; where there are several, the reason names who wants what.
+
+    `other` is what would be written with the next best variants.
+    """
+    wanted = ", ".join(f"{short(case, cases)} {case.choice.variant or 'base'}" for case in cases)
     text = reason if len(cases) == 1 or cases[0].spot.alone else f"{reason}: {wanted}"
+    would = {one.point: one for one in other if one.written}
     return Decided(
         [
-            case.rejected(text)
+            _rejected(case, text, would.get(case.measurement.point))
             if case.choice.decision == "use"
             else _action(case, "fallback", case.choice.reason)
             for case in cases
@@ -214,11 +267,13 @@ def _conflict(cases: Sequence[PlacedResult], reason: str) -> Decided:
     )
 
 
-def _short(case: PlacedResult, among: Sequence[PlacedResult]) -> str:
-    """A workload in words, without the benchmark where all are of one."""
-    name = case.measurement.name
-    alone = len({one.measurement.benchmark.name for one in among}) == 1
-    return name.removeprefix(f"{case.measurement.benchmark.name} ") if alone else name
+def _rejected(case: PlacedResult, reason: str, other: Action | None) -> Action:
+    if other is None:
+        return case.rejected(reason)
+    if other.next_best is None:
+        return case.rejected(then(reason, "--next-best takes it"))
+    found = case.rejected(then(reason, proposed(other.next_best)))
+    return found.model_copy(update={"next_best": other.next_best})
 
 
 def _actions(
@@ -226,10 +281,11 @@ def _actions(
 ) -> list[Action]:
     """What becomes of each; `own` where it gets an entry for its type alone."""
     variants = part.variants or (None,) * len(part.cases)
-    return [
+    found = [
         _action(case, decision, reason, variant, part.members, own=own)
         for case, variant, reason in zip(part.cases, variants, reasons, strict=True)
     ]
+    return [one.model_copy(update={"next_best": part.instead.get(one.point)}) for one in found]
 
 
 def _action(

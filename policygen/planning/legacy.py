@@ -85,6 +85,8 @@ def joined(own: Plan, families: Plan, held: Collection[Point], data: Mapping[str
             "edits": tuple(edits),
             "policies": (*own.policies, *families.policies),
             "joint": (*own.joint, *(one for one in families.joint if one not in own.joint)),
+            "instead": (*own.instead, *(i.model_copy(update=mark) for i in families.instead)),
+            "unsaid": (*own.unsaid, *(one.model_copy(update=mark) for one in families.unsaid)),
             "held": (*own.held, *(one.model_copy(update=mark) for one in families.held)),
         }
     )
@@ -96,6 +98,8 @@ def part(plan: Plan, *, legacy: bool) -> Plan:
         update={
             "actions": tuple(action for action in plan.actions if action.legacy == legacy),
             "reached": tuple(one for one in plan.reached if one.legacy == legacy),
+            "instead": tuple(one for one in plan.instead if one.legacy == legacy),
+            "unsaid": tuple(one for one in plan.unsaid if one.legacy == legacy),
             "held": tuple(one for one in plan.held if one.legacy == legacy),
             "bounded": () if legacy else plan.bounded,
         }

@@ -13,7 +13,7 @@ from policygen.bindings.variant import variant_parameters
 from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.plan import Action, Target
+from policygen.model.plan import Action, NextBest, Target
 from policygen.model.results import Choice, Measured, RejectedVariant, ScoredVariant, ScoredWorkload
 from policygen.model.tuning import Value
 from policygen.model.workload import Point, axis_name, in_words, point_of
@@ -154,12 +154,15 @@ def _sites(name: str, version: str) -> set[str]:
     }
 
 
-def others(measurement: Measurement, written: str) -> tuple[RejectedVariant, ...]:
+def others(
+    measurement: Measurement, written: str, instead: NextBest | None = None
+) -> tuple[RejectedVariant, ...]:
     """The best variants besides the one that was written, and why it is none of them."""
     found = [one for one in measurement.choice.rejected if one.variant != written]
     best = measurement.chosen
     if best is not None and best.variant != written:
-        reason = "best for this workload alone"
+        unsaid = instead is not None and instead.best == best.variant
+        reason = "the entry cannot say it" if unsaid else "best for this workload alone"
         found.insert(0, RejectedVariant(variant=best.variant, score=best.score, reason=reason))
     return tuple(found)
 

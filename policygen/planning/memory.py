@@ -1,24 +1,29 @@
 """What was chosen from databases, kept so that a plan can be made again without them."""
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from policygen.errors import InputError
-from policygen.model.plan import Joint, Named
+from policygen.model.plan import Instead, Joint, Named
 from policygen.model.results import ScoredVariant, ScoredWorkload
 from policygen.model.workload import Point
 from policygen.planning.decide import ChooseTogether
+from policygen.planning.next_best import ChooseNext
 from policygen.planning.places import PlacedResult
+from policygen.results.choose import Can
 from policygen.results.together import Together
 
 Points = tuple[Point, ...]
+AnyJoint = TypeVar("AnyJoint", bound=Joint)
 
 
 class Memory:
     """Chooses variants for several workloads, and remembers which."""
 
-    def __init__(self, choose: ChooseTogether) -> None:
-        self._choose = choose
+    def __init__(self, choose: ChooseTogether, choose_next: ChooseNext) -> None:
+        self._choose, self._choose_next = choose, choose_next
         self._told: dict[Points, Together] = {}
+        self._next: dict[Points, Together] = {}
 
     def __call__(self, cases: Sequence[PlacedResult]) -> Together:
         """The same answer to the same question."""
@@ -27,17 +32,38 @@ class Memory:
             self._told[points] = self._choose(cases)
         return self._told[points]
 
+    def next_best(self, cases: Sequence[PlacedResult], can: Can) -> Together:
+        """The same of those that can be said, as long as they can."""
+        points = _points(cases)
+        known = self._next.get(points)
+        if known is None or not all(can(one.variant) for one in known.variants):
+            known = self._next[points] = self._choose_next(cases, can)
+        return known
+
     @property
     def joint(self) -> tuple[Joint, ...]:
         """What was asked and answered, in that order."""
-        return tuple(
-            Joint(
-                workloads=tuple(Named(benchmark=b, workload=dict(w)) for b, w in points),
-                variants=tuple(map(_scores, told.variants)),
-                reason=told.reason,
-            )
-            for points, told in self._told.items()
-        )
+        return tuple(_joint(Joint, *each) for each in self._told.items())
+
+    @property
+    def instead(self) -> tuple[Instead, ...]:
+        """What is next best, where there is such."""
+        return tuple(_joint(Instead, *each) for each in self._next.items() if each[1].variants)
+
+
+def remembered_next(instead: Iterable[Instead]) -> ChooseNext:
+    """Answers as was answered before; what cannot be said any more is no answer."""
+    known = {tuple(named.point for named in one.workloads): one for one in instead}
+
+    def choose(cases: Sequence[PlacedResult], can: Can) -> Together:
+        one = known.get(_points(cases))
+        if one is None or len(one.variants) != len(cases):
+            return Together((), "the plan knows no other variant")
+        if not all(can(variant.variant) for variant in one.variants):
+            return Together((), "the plan's other variant cannot be said")
+        return Together(one.variants, one.reason)
+
+    return choose
 
 
 def remembered(joint: Iterable[Joint]) -> ChooseTogether:
@@ -63,6 +89,14 @@ def chosen_alone(scored: ScoredWorkload) -> ScoredWorkload:
             "reasoning": None,
             "variants": tuple(_scores(v) for v in scored.variants if v.variant == label),
         }
+    )
+
+
+def _joint(kind: type[AnyJoint], points: Points, told: Together) -> AnyJoint:
+    return kind(
+        workloads=tuple(Named(benchmark=b, workload=dict(w)) for b, w in points),
+        variants=tuple(map(_scores, told.variants)),
+        reason=told.reason,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from policygen.dialects.protocol import Dialect, Spot, TypeName
 from policygen.errors import InputError
@@ -10,8 +11,16 @@ from policygen.model.results import Choice
 from policygen.model.selection import Delta, Values
 from policygen.model.tuning import Value
 from policygen.model.workload import Point
+from policygen.planning.judge import differs
 from policygen.planning.measured import Measurement
 from policygen.planning.oracle import Oracle
+
+
+class Left(NamedTuple):
+    """What a policy has, and that no entry can say otherwise."""
+
+    shown: Values
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +29,8 @@ class PlacedResult:
 
     spot: Spot
     measurement: Measurement
+    left: Left | None = None
+    """What a variant has to be, as the compiler told."""
 
     @property
     def choice(self) -> Choice:
@@ -36,9 +47,16 @@ class PlacedResult:
         return self.measurement.rejected(reason, spot.general.target, spot.told.values)
 
     def members(self, label: str) -> dict[str, str]:
-        """The values of an entry for one of the variants."""
+        """The values of an entry for one of the variants; refused where it cannot say them."""
         measured = self.measurement.recorded.benchmark
-        return self.spot.members(measured, self.measurement.parameters(label))
+        members = self.spot.members(measured, self.measurement.parameters(label))
+        if self.left and (other := differs(self.left.shown, self._beside(self.left.shown, label))):
+            raise InputError(f"{self.left.reason}: it has {other}")
+        return members
+
+    def _beside(self, shown: Values, label: str) -> dict[str, Value]:
+        """Of some values those that a variant wants, and no member says."""
+        return {name: value for name, value in self.unsaid(label).items() if name in shown}
 
     def expected(self, members: Mapping[str, str], label: str) -> dict[str, Value]:
         """What its policy shows when it takes these values, and is what was measured."""
@@ -117,6 +135,37 @@ def unsaid(
             if left := {n: shown[n] for n, v in wanted.items() if n in shown and shown[n] != v}:
                 found[action.point] = left
     return found
+
+
+def unsayable(
+    cases: Sequence[PlacedResult],
+    actions: Sequence[Action],
+    compared: Delta[Values],
+    found: Mapping[Point, Values],
+    arch: str,
+) -> dict[Point, Left]:
+    """Of the `found` those that get all else: nothing but their policy is in the way."""
+    after = {c.point: c.after for c in compared.changes if c.arch == arch}
+    of_point = {case.measurement.point: case for case in cases}
+    left = {}
+    for action in actions:
+        case = of_point[action.point]
+        if action.point in found and case.left is None:
+            unsaid = case.unsaid(action.variant or "")
+            said = {n: v for n, v in (action.after or {}).items() if n not in unsaid}
+            if not differs(after.get(action.point, action.before or {}), said):
+                family = action.target.family if action.target else case.spot.header
+                reason = f"{family} cannot say what was measured"
+                left[action.point] = Left(found[action.point], reason)
+    return left
+
+
+def leaving(cases: Sequence[PlacedResult], left: Mapping[Point, Left]) -> list[PlacedResult]:
+    """The same where it is known what no entry says."""
+    return [
+        replace(case, left=left[case.measurement.point]) if case.measurement.point in left else case
+        for case in cases
+    ]
 
 
 def said_in_full(

@@ -13,7 +13,6 @@ from policygen.dialects.protocol import (
     TuningTree,
 )
 from policygen.errors import EffectError, InputError
-from policygen.model.arch import arch_number
 from policygen.model.changes import changes as told_changes
 from policygen.model.plan import (
     Action,
@@ -25,6 +24,7 @@ from policygen.model.plan import (
     PlannedFile,
     Reached,
     Said,
+    Unsaid,
 )
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Delta, DeltaRow, Values
@@ -32,16 +32,21 @@ from policygen.model.workload import Point
 from policygen.planning.decide import ChooseTogether, Decided, decide
 from policygen.planning.files import planned_file
 from policygen.planning.judge import differs
+from policygen.planning.later import as_reached, changed_between, changed_later, in_spite
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone
+from policygen.planning.next_best import ChooseNext, none_other
 from policygen.planning.oracle import Oracle
 from policygen.planning.places import (
+    Left,
     PlacedResult,
     bounded,
     by_entry,
     find_places,
+    leaving,
     said_in_full,
     unsaid,
+    unsayable,
 )
 from policygen.source.splice import splice
 
@@ -66,6 +71,7 @@ class Settled:
     held: Mapping[Point, str] = field(default_factory=dict)
     bounded: Collection[Point] = ()
     said: Mapping[Point, Values] = field(default_factory=dict)
+    left: Mapping[Point, Left] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,8 @@ class Planner:
     together: ChooseTogether
     prove: bool = True
     """Whether to ask what the change does, and to leave out what has no effect."""
+    next_best: ChooseNext = none_other
+    """What to look through where an entry cannot say the best variant."""
     held: Mapping[Point, str] = field(default_factory=dict)
     """Workloads that stay as they are, whatever was measured, and why."""
     spaces: Spaces = field(default_factory=dict)
@@ -91,9 +99,11 @@ class Planner:
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """The actions for all workloads, and the edits that they come to."""
-        memory = Memory(self.together)
-        made = self.settled(scored, replace(self, together=memory)._effective)
-        return made.model_copy(update={"remarks": tuple(remarks), "joint": memory.joint})
+        memory = Memory(self.together, self.next_best)
+        planner = replace(self, together=memory, next_best=memory.next_best)
+        made = self.settled(scored, planner._effective)
+        told = {"joint": memory.joint, "instead": memory.instead}
+        return made.model_copy(update={"remarks": tuple(remarks), **told})
 
     def settled(
         self, scored: Sequence[ScoredWorkload], settle: Callable[[Sequence[PlacedResult]], Settled]
@@ -133,6 +143,10 @@ class Planner:
                 Said(benchmark=name, workload=dict(workload), shown=dict(shown))
                 for (name, workload), shown in sorted(settled.said.items())
             ),
+            unsaid=tuple(
+                Unsaid(benchmark=name, workload=dict(workload), shown=dict(shown), reason=reason)
+                for (name, workload), (shown, reason) in sorted(settled.left.items())
+            ),
         )
 
     def _effective(self, cases: Sequence[PlacedResult]) -> Settled:
@@ -140,12 +154,21 @@ class Planner:
         dead: dict[Point, str] = dict(self.held)
         ends: set[Point] = set()
         said: dict[Point, Values] = {}
+        left: dict[Point, Left] = {}
+        placed = {case.measurement.point: case for case in cases}
         while True:
             outcome = self.decided(cases, dead)
             try:
                 draft = self.drafted(outcome.writes)
             except NotWritableError as error:
-                dead |= error.reasons
+                bare = {
+                    p: Left(said.pop(p), error.reasons[p])
+                    for p in error.reasons
+                    if p in said and p not in ends
+                }
+                cases = leaving([_as_was(case, bare, placed) for case in cases], bare)
+                left |= bare
+                dead |= {p: reason for p, reason in error.reasons.items() if p not in bare}
                 continue
             if not self.prove:
                 return Settled(outcome, draft, held=dead)
@@ -157,10 +180,14 @@ class Planner:
                     raise
                 dead |= dict.fromkeys(_points(added), "with a return for it nothing compiles")
                 continue
-            left = unsaid(cases, outcome.actions, compared, self.options.arch)
-            cases, more = said_in_full(cases, left)
+            others = unsaid(cases, outcome.actions, compared, self.options.arch)
+            cases, more = said_in_full(cases, others)
             if more:
                 said |= more
+                continue
+            if bare := unsayable(cases, outcome.actions, compared, others, self.options.arch):
+                cases = leaving(cases, bare)
+                left |= bare
                 continue
             lost = self._lost(cases, outcome, draft, compared) or self._harmed(
                 cases, outcome, compared
@@ -168,7 +195,7 @@ class Planner:
             if not lost:
                 try:
                     kept = self._kept(outcome, draft, compared)
-                    return Settled(*kept, dead, ends, said)
+                    return Settled(*kept, dead, ends, said, left)
                 except NotKeptError as error:
                     lost = self._not_kept(outcome, error)
                     cases, moved = bounded(cases, lost, self.dialect)
@@ -186,7 +213,7 @@ class Planner:
             else:
                 live.append(case)
         for group in by_entry(live):
-            outcome.add(decide(group, self.options, self.together))
+            outcome.add(decide(group, self.options, self.together, self.next_best))
         return outcome
 
     def drafted(self, writes: Sequence[EntryWrite]) -> Draft:
@@ -237,15 +264,9 @@ class Planner:
             change = changes.get(action.point)
             after = change.after if change else action.before or {}
             wanted = action.after or {}
-            case = of_point[action.point]
-            unsaid = case.unsaid(action.variant or "")
-            said = {n: v for n, v in wanted.items() if n not in unsaid}
-            if (left := differs(after, unsaid)) and not differs(after, said):
-                family = action.target.family if action.target else ""
-                lost[action.point] = f"{family} cannot say what was measured: it has {left}"
-            elif found := differs(after, wanted):
+            if found := differs(after, wanted):
                 why = self.oracle.why_not(draft.after, action.point, arch)
-                lost[action.point] = f"{case.spot.lost(found)}: {why}"
+                lost[action.point] = f"{of_point[action.point].spot.lost(found)}: {why}"
         return lost
 
     def _harmed(
@@ -273,16 +294,16 @@ class Planner:
         arch = self.options.arch
         written = {action.point for action in outcome.actions if action.written}
         shared = [c for c in compared.changes if c.arch == arch and c.point not in written]
-        later, between = _later(compared, arch), _between(compared, arch)
+        later, between = changed_later(compared, arch), changed_between(compared, arch)
         pins: list[EntryWrite] = []
         if later and self.options.reach == "only":
             pins = self.dialect.keep(later, self.oracle.tell)
         if pins:
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
             draft = self._pinned(outcome, later)
-        reached = [_reached(c) for c in shared]
-        reached += [_reached(c, kept=bool(pins)) for c in later]
-        return outcome, draft, reached + [_reached(c, between=True) for c in between]
+        reached = [as_reached(c) for c in shared]
+        reached += [as_reached(c, kept=bool(pins)) for c in later]
+        return outcome, draft, reached + [as_reached(c, between=True) for c in between]
 
     def _pinned(self, outcome: Decided, later: Sequence[DeltaRow[Values]]) -> Draft:
         """The headers with entries that keep what later architectures had, when those do so."""
@@ -290,8 +311,8 @@ class Planner:
             draft = self.drafted(outcome.writes)
         except NotWritableError as error:
             raise NotKeptError([(change, str(error)) for change in later]) from error
-        if left := _later(self._compare(draft), self.options.arch):
-            raise NotKeptError([(change, _in_spite(change)) for change in left])
+        if left := changed_later(self._compare(draft), self.options.arch):
+            raise NotKeptError([(change, in_spite(change)) for change in left])
         return draft
 
     def _not_kept(self, outcome: Decided, error: NotKeptError) -> dict[Point, str]:
@@ -327,23 +348,17 @@ class NotWritableError(Exception):
         }
 
 
+def _as_was(
+    case: PlacedResult, wanted: Collection[Point], placed: Mapping[Point, PlacedResult]
+) -> PlacedResult:
+    """A case as it was placed, where that is wanted."""
+    point = case.measurement.point
+    return placed[point] if point in wanted else case
+
+
 def _points(writes: Sequence[EntryWrite]) -> set[Point]:
     """The measured workloads that entries are written for."""
     return {point for write in writes for point in write.points}
-
-
-def _later(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
-    """What changes on later architectures of which there are GPUs."""
-    return [c for c in _behind(compared, arch) if c.arch not in compared.between]
-
-
-def _between(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
-    """What changes on later ones of which none is known: no policy can keep what they had."""
-    return [c for c in _behind(compared, arch) if c.arch in compared.between]
-
-
-def _behind(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
-    return [c for c in compared.changes if arch_number(c.arch) > arch_number(arch)]
 
 
 def _in_order(
@@ -358,24 +373,6 @@ def _in_order(
     placed = [(of_point[action.point], action) for action in actions]
     placed += [(order[id(one)], action) for one, action in refused]
     return [action for _, action in sorted(placed, key=lambda pair: pair[0])]
-
-
-def _in_spite(change: DeltaRow[Values]) -> str:
-    pairs = ", ".join(told_changes(change.before, change.after))
-    return (
-        f"{change.name} on {change.arch} would change in spite of the entries that are to"
-        f" keep what later architectures have: {pairs}"
-    )
-
-
-def _reached(change: DeltaRow[Values], *, kept: bool = False, between: bool = False) -> Reached:
-    return Reached(
-        benchmark=change.benchmark,
-        workload=dict(change.workload),
-        arch=change.arch,
-        kept=kept,
-        between=between,
-    )
 
 
 def _files(sources: TuningTree, draft: Draft) -> tuple[PlannedFile, ...]:

@@ -1,6 +1,6 @@
 """Which variant to write for a workload, under stated rules, and why not the others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.model.labels import BASE
@@ -16,6 +16,9 @@ from policygen.results.confidence import deviation, luck
 from policygen.results.labels import distance
 from policygen.results.luck import FINALISTS, MOST, kept_share, runs_to_find
 from policygen.results.score import Scores
+
+Can = Callable[[str], bool]
+"""Whether a variant can be said where it would be written."""
 
 
 @dataclass(frozen=True, slots=True)

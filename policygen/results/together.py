@@ -10,7 +10,7 @@ from policygen.model.labels import BASE, parse_label
 from policygen.model.results import Measured, Rules, ScoredVariant
 from policygen.results.agree import disagreements
 from policygen.results.case import Case
-from policygen.results.choose import refusal, shrunken
+from policygen.results.choose import Can, refusal, shrunken
 from policygen.results.confidence import SampleReader, deviation, half_width
 from policygen.results.confirm import confirm, confirming
 from policygen.results.declared import DeclaredAxes
@@ -45,10 +45,12 @@ def choose_together(
     rules: Rules,
     declared: DeclaredAxes | None = None,
     confirm_with: Sequence[Path] = (),
+    can: Can | None = None,
 ) -> Together:
     """Of the variants measured for each workload, the one whose lowest score is highest.
 
-    The rules must allow it for at least one of them, and no other one may get slower.
+    The rules must allow it for at least one of them, and no other one may get slower. What `can`
+    leaves out counts for what luck makes of so many.
     """
     warnings = Warnings()  # the ranking told them
     with (
@@ -76,6 +78,8 @@ def choose_together(
         for candidate in candidates:
             if candidate.best < rules.least_score and not any(again):
                 continue  # samples would not help
+            if can is not None and not can(_label(scores[0], candidate.positions[0])):
+                continue
             found = [
                 scored_variant(one, position, rules, reader)
                 for one, position, reader in zip(scores, candidate.positions, readers, strict=True)
@@ -90,6 +94,10 @@ def choose_together(
                 reason = f"its lowest score over {len(wanted)} workloads is {candidate.worst:.6f}"
                 return Together(tuple(one.variant for one in judged), reason)
     return Together((), "the rules allow no variant that was measured for all of them")
+
+
+def _label(scores: Scores, position: int) -> str:
+    return scores.case.variants[int(scores.index[position])]
 
 
 @dataclass(frozen=True, slots=True)

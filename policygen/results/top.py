@@ -21,7 +21,7 @@ from policygen.model.workload import spelled
 from policygen.results.agree import disagreements
 from policygen.results.alpha import distinct
 from policygen.results.case import Case, build_cases
-from policygen.results.choose import Basis, Confirmed, choose, refusal
+from policygen.results.choose import Basis, Can, Confirmed, choose, refusal
 from policygen.results.confidence import SampleReader, judge
 from policygen.results.confirm import confirm, confirming, finalists
 from policygen.results.declared import DeclaredAxes
@@ -95,8 +95,12 @@ def rank(
     declared: DeclaredAxes | None = None,
     confirm_with: Sequence[Path] = (),
     explain: bool = False,
+    can: Can | None = None,
 ) -> DbTop:
-    """Scores of all workloads; samples are decoded for those that are shown or may be chosen."""
+    """Scores of all workloads; samples are decoded for those that are shown or may be chosen.
+
+    What `can` leaves out is not chosen, and counts for what luck makes of so many.
+    """
     rules = rules or Rules()
     warnings = Warnings()
     workloads: list[ScoredWorkload] = []
@@ -117,7 +121,7 @@ def rank(
                 judged = SampleReader(kept, decoder, warnings.add) if samples else None
                 again = confirming(case, finals)
                 final = finalists(scores, again, rules) if again else []
-                variants = _variants(scores, top, rules, judged, final)
+                variants = _variants(scores, top, rules, judged, final, can)
                 choice = told = None
                 if samples and not _is_partial(kept, axes):
                     found = confirm(scores, final, again, rules, declared or {}) if again else None
@@ -188,13 +192,16 @@ def _variants(
     rules: Rules,
     reader: SampleReader | None,
     final: Sequence[int] = (),
+    can: Can | None = None,
 ) -> list[ScoredVariant]:
     """Those that are shown, and as many more as it takes to find one that the rules allow."""
-    count = len(scores.index)
+    names = [scores.case.variants[int(index)] for index in scores.index]
+    places = [at for at, name in enumerate(names) if can is None or can(name)]
+    count = len(places)
     shown = count if top is None else max(top, rules.candidates + 1, *(at + 1 for at in final))
     wanted = min(count, shown)
-    found = [scored_variant(scores, position, rules, reader) for position in range(wanted)]
-    for position in range(wanted, count if reader else 0):
+    found = [scored_variant(scores, position, rules, reader) for position in places[:wanted]]
+    for position in places[wanted:] if reader else ():
         allowed = any(v.variant != BASE and refusal(v, scores, rules) is None for v in found)
         if allowed or scores.score[position] < rules.least_score:
             break

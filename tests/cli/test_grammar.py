@@ -24,7 +24,18 @@ EVERYWHERE = {"--json", "-o", "-q", "-v"}
 TREE, FILTER, ARCH, FORCE = {"--cub"}, {"-R", "-a"}, {"--arch"}, {"--force"}
 # What the design's table says of each command, beside what all of them have.
 TABLE = {
-    "apply": {*TREE, *FILTER, *ARCH, *FORCE, "--db", "--plan", "--diff", "--check", "--patch"},
+    "apply": {
+        *TREE,
+        *FILTER,
+        *ARCH,
+        *FORCE,
+        "--db",
+        "--plan",
+        "--diff",
+        "--check",
+        "--patch",
+        "--next-best",
+    },
     "audit coverage": {*TREE, *FILTER, *ARCH, *FORCE, "--db"},
     "audit lint": {*TREE, *FILTER, *ARCH, *FORCE},
     "audit reach": {*TREE, *FILTER, *ARCH, *FORCE},
@@ -41,7 +52,7 @@ TABLE = {
     "headers fetch": FORCE,
     "headers list": {*TREE, *FORCE},
     "headers path": {*TREE, *FORCE},
-    "plan": {*TREE, *FILTER, *ARCH, *FORCE, "--db"},
+    "plan": {*TREE, *FILTER, *ARCH, *FORCE, "--db", "--next-best"},
     "resolve": {*TREE, *FILTER, *ARCH, *FORCE},
     "review": {*TREE, *FORCE, "--base", "--format"},
     "scan": {*TREE, *FILTER, *ARCH, *FORCE},
@@ -69,6 +80,7 @@ MEANS = {
     "--db": ({"--db"}, "DB, again"),
     "--base": ({"--base"}, "one"),
     "--force": ({"--force"}, "flag"),
+    "--next-best": ({"--next-best"}, "flag"),
 }
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from policygen.errors import InputError
+from policygen.model.plan import NextBest
 from policygen.model.results import RejectedVariant
 from policygen.planning.measured import measurements, others
 from tests.planning.pretend import BY_KEY, SUM, summed, want
@@ -246,3 +247,6 @@ def test_the_variants_that_were_not_taken_are_told_with_the_best_one_alone_first
     assert (first.variant, first.reason) == (
         "ipt_20.tpb_256.ipv_2", "best for this workload alone",
     )  # fmt: skip
+    instead = NextBest(variant=refused.variant, scores=(1.01,), best=first.variant, best_score=1.2)
+    (first,) = others(one, refused.variant, instead)
+    assert first.reason == "the entry cannot say it"

@@ -341,8 +341,8 @@ def test_what_a_family_cannot_say_is_not_written_without_it():
     """Families of sm90 leave the load modifier to their policy."""
     measured = KEYED_ONE.replace("ld_0", "ld_1")
     assert refusal(by_key(KEYED + KEYED_INT), wanted={LATER: measured}) == (
-        "sm90_tuning cannot say what was measured: it has load_modifier LOAD_DEFAULT and not"
-        " LOAD_CA"
+        f"{measured}: sm90_tuning cannot say what was measured: it has load_modifier LOAD_DEFAULT"
+        " and not LOAD_CA"
     )
 
 

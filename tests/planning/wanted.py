@@ -134,7 +134,7 @@ def made(maker, results):
     unasked = replace(maker, together=remembered(kept.joint), prove=False)
     again_made = again(unasked, kept, kept.results)
     check_same(kept, again_made)
-    assert again_made.model_copy(update={"joint": kept.joint}) == kept
+    assert again_made.model_copy(update={"joint": kept.joint, "instead": kept.instead}) == kept
     return found
 
 

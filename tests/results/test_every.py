@@ -40,6 +40,17 @@ def test_each_workload_can_have_its_own_winner(capsys, tmp_path):
     assert chosen(capsys, tmp_path / "a.db") == {p: won.get(p) for p in points}
 
 
+def test_a_workload_can_have_several_winners_the_best_first(capsys, tmp_path):
+    name, best = "cub.bench.radix_sort.keys", ("ipt_19.tpb_384", "ipt_7.tpb_128", "ipt_8.tpb_128")
+    path = tmp_path / "a.db"
+    benchmark_database(path, name, "3.0.1", GPUS["sm90"], {("I8", "I32"): best})
+    assert main(["db", "top", "--json", str(path)]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["workloads"]
+    assert [
+        (v["variant"], round(v["score"], 2)) for v in found["variants"] if v["score"] > 1
+    ] == list(zip(best, (1.1, 1.09, 1.08), strict=True))
+
+
 def test_all_workloads_can_be_won_at_once(capsys, tmp_path):
     name, won = "cub.bench.reduce.sum", {None: "ipt_20.tpb_256.ipv_2"}
     benchmark_database(tmp_path / "a.db", name, "3.2.0", GPUS["sm100"], won)

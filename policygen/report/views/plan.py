@@ -54,13 +54,19 @@ def applied(plan: Plan, *, head: bool) -> Iterator[Block]:
         yield _head(plan)
     for action in plan.actions:
         if action.written or action.decision == "reject":
-            text = (action.variant or "") if action.written else action.reason
+            text = _variant(action) if action.written else action.reason
             where = " in struct families" if action.legacy else ""
             name = in_words(action.benchmark, action.workload)
             yield Words(f"{action.decision} {name}{where}: {text}", STYLES[action.decision])
     yield from untouched((action.decision for action in plan.actions), "what they had")
     yield from _reached(plan, verbose=False)
     yield from remarks(plan.remarks)
+
+
+def _variant(action: Action) -> str:
+    """What is written, and in place of what."""
+    instead = f", next best after {action.next_best.best}" if action.next_best else ""
+    return f"{action.variant or ''}{instead}"
 
 
 def untouched(decisions: Iterable[str], fallback: str) -> Iterator[Block]:

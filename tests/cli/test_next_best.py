@@ -1,0 +1,155 @@
+"""What an entry cannot say: the next best variant is proposed, or written if that is asked for."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from fixtures.databases.every import GPUS, benchmark_database
+from policygen.model.plan import Plan
+from tests.cli.tuned import run
+from tests.probing import TUNINGS, changed_tree, header
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
+
+FLAGGED = "cub.bench.select.flagged"
+HEADER = "tuning_select_if.cuh"
+PLACE = f"{HEADER} has no place for pf, and stands for pf_0"
+
+
+def label(ipt, pf, ld=0):
+    return f"trp_0.ld_{ld}.ipt_{ipt}.tpb_224.ns_500.dcid_1.l2w_700.pf_{pf}"
+
+
+BEST, SECOND, THIRD, FOURTH = label(13, 2), label(14, 1), label(15, 0), label(16, 0)
+
+
+def tree_of(folder, version):
+    """A tree of links; the header that is tuned is a file of its own."""
+    return changed_tree(folder, version, {HEADER: header(version, HEADER)})
+
+
+def measured(folder, winners, arch="sm100"):
+    """Results of CUB 3.6.0, whose benchmark has a parameter that families have no place for."""
+    path = folder / "flagged.db"
+    benchmark_database(path, FLAGGED, "3.6.0", GPUS[arch], winners)
+    return path
+
+
+def planned(capsys, tree, db, *more):
+    """The actions, and what else is in the document."""
+    arguments = ("--cub", tree, "--db", db, "--arch", "sm100", "--json", *more)
+    status, out, err = run(capsys, "plan", *arguments)
+    assert status == 0, err
+    document = json.loads(out)
+    jsonschema.validate(document, Plan.model_json_schema(mode="serialization"))
+    return document["actions"], document
+
+
+def cost(action):
+    """What it costs, in words."""
+    told = action["next_best"]
+    own, best = told["scores"][0], told["best_score"]
+    return f"{own:.6f} instead of {best:.6f}, {1 - own / best:.1%} less"
+
+
+def test_what_an_entry_cannot_say_is_rejected_with_what_is_next_best_and_its_cost(capsys, tmp_path):
+    tree = tree_of(tmp_path / "tree", "3.0.1")
+    db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD, FOURTH)})
+    (action,), document = planned(capsys, tree, db)
+    assert (action["decision"], action["variant"]) == ("reject", BEST)
+    found = action["next_best"]
+    assert (found["variant"], found["best"]) == (THIRD, BEST)
+    assert found["best_score"] == action["scores"][0] > found["scores"][0] > 1.06
+    assert action["reason"] == (
+        f"{BEST}: {PLACE}; next best that can be said: {THIRD}, {cost(action)};"
+        " --next-best takes it"
+    )
+    assert (document["edits"], document["options"]["next_best"]) == ([], False)
+    assert [v["variant"] for one in document["instead"] for v in one["variants"]] == [THIRD]
+
+
+def test_the_next_best_is_written_proven_and_made_again_where_it_is_asked_for(capsys, tmp_path):
+    tree = tree_of(tmp_path / "tree", "3.0.1")
+    db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD, FOURTH)})
+    (action,), document = planned(capsys, tree, db, "--next-best", "-o", "plan.json")
+    assert (action["decision"], action["variant"]) == ("update", THIRD)
+    assert action["scores"] == action["next_best"]["scores"]
+    assert action["reason"].startswith(
+        f"{BEST}: {PLACE}; next best that can be said, {cost(action)}; score: 1.0"
+    )
+    assert document["options"]["next_best"] is True
+    assert (action["after"]["threads"], action["after"]["items"]) == (224, 15)
+    db.unlink()  # a plan is made again without its databases
+    status, out, err = run(capsys, "apply", "--cub", tree, "--plan", "plan.json")
+    assert status == 0, err
+    assert f"InPlace=false: {THIRD}, next best after {BEST}" in " ".join(out.split())
+    assert f"  // {THIRD} 1.0" in (tree / TUNINGS / HEADER).read_text()
+    status, out, err = run(capsys, "verify-effect", "--cub", tree, "--arch", "sm100")
+    assert status == 0, err
+    assert "proof: 1 workload changed as written" in out
+
+
+def test_a_plan_whose_next_best_is_changed_is_refused(capsys, tmp_path):
+    tree = tree_of(tmp_path / "tree", "3.0.1")
+    db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD, FOURTH)})
+    _, document = planned(capsys, tree, db, "--next-best")
+    edits = f"{HEADER}: the plan's edits are not what its decisions give"
+    unknown = f"the plan decides 'x_1' for {FLAGGED}, which is no variant of it"
+    for other, message in ((FOURTH, edits), (SECOND, edits), ("x_1", unknown)):
+        document["instead"][0]["variants"][0]["variant"] = other
+        Path("plan.json").write_text(json.dumps(document))
+        status, _, err = run(capsys, "apply", "-q", "--check", "--cub", tree, "--plan", "plan.json")
+        assert status == 2
+        assert err.startswith(f"policygen: error: {message}")
+
+
+def test_workloads_of_one_entry_get_the_joint_variant_that_it_can_say(capsys, tmp_path):
+    """Integers and floats share it; what is best for both in the worst case is another one."""
+    tree = tree_of(tmp_path / "tree", "3.0.1")
+    winners = {
+        ("I32", "false"): (BEST, SECOND, THIRD, FOURTH),
+        ("F32", "false"): (BEST, SECOND, FOURTH, THIRD),
+    }
+    db = measured(tmp_path, winners)
+    rejected, _ = planned(capsys, tree, db)
+    assert {action["decision"] for action in rejected} == {"reject"}
+    assert {action["next_best"]["variant"] for action in rejected} == {THIRD}
+    for action in rejected:
+        proposal = f"; next best that can be said: {THIRD}, {cost(action)}; --next-best takes it"
+        assert action["reason"].endswith(proposal)
+    assert len({cost(action) for action in rejected}) == 2
+    written, document = planned(capsys, tree, db, "--next-best", "-o", "plan.json")
+    assert [(a["decision"], a["variant"]) for a in written] == [("update", THIRD)] * 2
+    assert all("; its lowest score over 2 workloads is 1.0" in a["reason"] for a in written)
+    assert [len(one["workloads"]) for one in document["instead"]] == [2]
+    assert run(capsys, "apply", "-q", "--cub", tree, "--plan", "plan.json")[0] == 0
+
+
+def test_what_a_function_has_no_place_for_is_known_by_the_compiler_and_the_next_best_is_not(
+    capsys, tmp_path
+):
+    """On 3.6.0 sm100's returns are made by a function without prefetch hints; its policy has none.
+
+    The second best variant wants another hint, and is passed over without being tried.
+    """
+    tree = tree_of(tmp_path / "tree", "3.6.0")
+    db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD)})
+    (action,), document = planned(capsys, tree, db)
+    assert "make_scaled_policy has no place for _load_prefetch" in action["reason"]
+    assert action["reason"].endswith(
+        f"it has load_prefetch none and not l1; next best that can be said: {THIRD},"
+        f" {cost(action)}; --next-best takes it"
+    )
+    assert [one["shown"] for one in document["unsaid"]] == [{"load_prefetch": "none"}]
+    given = ("--next-best", "--legacy", "update", "-o", "plan.json")
+    both, document = planned(capsys, tree, db, *given)
+    assert [(a["decision"], a["variant"], a["legacy"]) for a in both] == [
+        ("update", THIRD, False),
+        ("update", THIRD, True),
+    ]
+    assert [one["legacy"] for one in document["instead"]] == [False, True]
+    status, _, err = run(capsys, "apply", "-q", "--cub", tree, "--plan", "plan.json")
+    assert status == 0, err
+    assert run(capsys, "verify-effect", "-q", "--cub", tree, "--arch", "sm100")[0] == 0
