@@ -20,11 +20,12 @@ def rules_of(
     """
     rules: dict[str, MemberRule] = {}
     fields: dict[str, str] = {}
-    given = len(entry.members)
-    for member, rule in _members(algorithm, site, benchmark, entry):
+    own = dict(benchmark.returns) if benchmark else {}
+    scaled = bool(own) or _is_scaled(entry)
+    for member, rule in (own or newest_family(algorithm, site).members).items():
         value = value_name(site, member, rule) or shown_as(site, member)
         name = _field(site, entry, member, value)
-        if name is None and benchmark and benchmark.returns and len(rules) >= given:
+        if name is None and own and len(rules) >= len(entry.members):
             # All that the return says is told: it leaves its last values to their defaults.
             name = site.values[value].rpartition(".")[2]
         if name is None:
@@ -34,23 +35,13 @@ def rules_of(
             )
         if _is_computed(entry, name, rule):
             raise InputError(f"{family.header}:{entry.line} ({family.name}) computes {value}")
-        rules[value], fields[value] = rule, name
-    if benchmark is None or not benchmark.returns:
+        rules[value] = rule if scaled else rule.model_copy(update={"unit": None})
+        fields[value] = name
+    if not own:
         for value, rule in newest_family(algorithm, site).optional.items():
             if name := _field(site, entry, value, value):
                 rules[value], fields[value] = rule, name
     return rules, fields
-
-
-def _members(
-    algorithm: Bound, site: Site, benchmark: BenchmarkBinding | None, entry: Entry
-) -> Iterator[tuple[str, MemberRule]]:
-    if benchmark is not None and benchmark.returns:
-        yield from benchmark.returns.items()
-        return
-    scaled = _is_scaled(entry)
-    for member, rule in newest_family(algorithm, site).members.items():
-        yield member, rule if scaled else rule.model_copy(update={"unit": None})
 
 
 def _is_computed(entry: Entry, name: str, rule: MemberRule) -> bool:

@@ -17,7 +17,6 @@ from policygen.dialects.selectors.nearest import (
 )
 from policygen.dialects.selectors.nested import add_nested, nested_case
 from policygen.dialects.selectors.truth import Truth, locals_of
-from policygen.errors import InputError
 from policygen.source.text import Text
 
 HEAD = """\
@@ -408,14 +407,6 @@ def test_nothing_is_near_what_has_other_traits_only():
     assert nearest(looked.own, looked.truth) is None
     assert empty_case(looked.own, looked.truth, "sm100") is None
     assert in_front(looked.text, looked.known, looked.bodies, looked.truth, None, None) is None
-
-
-def test_a_case_that_is_there_already_is_told():
-    looked = Looked("sm100", traits(value_size=2))
-    near = nearest(looked.own, looked.truth)
-    taken = near.__class__(near.beside, near.clause, near.around, ("value_size == 4",))
-    with pytest.raises(InputError, match="there is a case 4 already"):
-        add_beside(looked.text, taken, NEW)
 
 
 def test_a_long_return_has_a_line_for_each_value():

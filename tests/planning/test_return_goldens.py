@@ -74,6 +74,9 @@ BY_TYPE = {
             "scan.exclusive.sum.lookahead I8 I64": "wrps_2.lbi_4.ipt_64.lbs_1.bis_-1",
             "scan.exclusive.sum.lookahead I16 I64": "wrps_2.lbi_4.ipt_64.lbs_1.bis_-1",
             "scan.exclusive.sum.lookahead I32 I64": "wrps_2.lbi_4.ipt_64.lbs_1.bis_-1",
+            # In the group of its key's size; for a size without one before what ends all pairs.
+            "radix_sort.pairs I16 I32 I32": "ipt_16.tpb_480",
+            "radix_sort.pairs I32 I64 I64": "ipt_16.tpb_480",
             # By another algorithm than CUB's choice: the return says so.
             "run_length_encode.encode F32 I32 I32": f"ipt_8.tpb_256.trp_1.ld_1.{NO_DELAY}",
         },
@@ -91,6 +94,8 @@ BY_TYPE = {
             "reduce.deterministic F64 I32": "ipt_12.tpb_256",
             "reduce.arg_extrema I64 arg_max": "ipt_18.tpb_256.ipv_1",
             "run_length_encode.encode.lookahead I32 I32 I32": LOOKAHEAD,
+            # Large keys have a formula unless the caller says otherwise, as sm107's does.
+            "radix_sort.keys F32 I32": "ipt_16.tpb_480",
             # Behind the block of a later architecture, as there is none of an earlier one.
             "adjacent_difference.subtract_left I32 I32": "ipt_16.tpb_256",
         },

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from policygen.dialects.selectors.branches import COMMENTED, facts_of
+from policygen.dialects.selectors.conditions import simplest
 from policygen.dialects.selectors.edits import branch_edits
 from policygen.dialects.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, KnownReturn
 from policygen.dialects.selectors.statements import Clause
-from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.tuning import Entry, conjunction
@@ -189,16 +189,35 @@ def _if(text: Text, near: BesideReturn, new: Returned) -> Addition:
         return Addition(
             Span(at, at), gap + gap.join(guarded(near.conditions, rows, indent, "else "))
         )
-    rows = _block(text, near.beside, near.conditions, new, indent)
-    return _instead(text, near.instead, rows) if near.instead else _between(text, near, rows)
+    if near.instead:
+        rows = _block(text, near.beside, near.conditions, new, indent)
+        return _instead(text, near.instead, rows)
+    at, behind = _between(text, near)
+    # What is on one line may be so because nobody formats it.
+    formatted = near.beside.entry.format_off and not _is_left_alone(text, at)
+    rows = _block(text, near.beside, near.conditions, new, indent, formatted=formatted)
+    empty = [""] if spaced(text, near.clause) else []
+    return insert(text, at, [*empty, *rows] if behind else [*rows, *empty])
+
+
+def _is_left_alone(text: Text, at: int) -> bool:
+    """Whether clang-format is off at a place."""
+    before = text.data[:at]
+    return before.rfind(b"// clang-format off") > before.rfind(b"// clang-format on")
 
 
 def _block(
-    text: Text, beside: KnownReturn, conditions: Sequence[str], new: Returned, indent: str
+    text: Text,
+    beside: KnownReturn,
+    conditions: Sequence[str],
+    new: Returned,
+    indent: str,
+    *,
+    formatted: bool = False,
 ) -> list[str]:
     """An `if` with a return, on one line where the one beside it is."""
     entry = beside.entry
-    if _is_line(text, beside.clauses[-1], entry):
+    if not formatted and _is_line(text, beside.clauses[-1], entry):
         row = condition_lines(conditions, indent)
         value = returned(text, entry, new, "")
         if len(row) == 1 and len(value) == 1:
@@ -224,14 +243,17 @@ def _instead(text: Text, out: Span, rows: list[str]) -> Addition:
     return Addition(Span(start, end), insert(text, start, rows).text)
 
 
-def _between(text: Text, near: BesideReturn, rows: list[str]) -> Addition:
-    """Among the `if`s of a block: what asks for more comes first, then by size."""
+def _between(text: Text, near: BesideReturn) -> tuple[int, bool]:
+    """Where among the `if`s of a block, and whether behind one.
+
+    What asks for more comes first, then by size.
+    """
     mine = near.conditions
-    ifs = [c for c in _block_of(near) if c.kind == "if"]
+    ifs = [c for c in _block_of(near) if c.kind == "if" and not _chained(text, c)]
     before, after = None, near.clause
     for clause in ifs:
         theirs = facts_of((clause,))
-        if set(theirs) < set(mine):
+        if {*theirs} != {*mine} and {*simplest((*mine, *theirs))} == {*simplest(mine)}:
             before = before or clause
         elif set(theirs) > set(mine):
             before, after = None, clause
@@ -246,11 +268,9 @@ def _between(text: Text, near: BesideReturn, rows: list[str]) -> Addition:
                 before = alike[0]
             elif ifs.index(smaller[-1]) > ifs.index(after) or after is near.clause:
                 after = smaller[-1]
-    gap = [""] if spaced(text, near.clause) else []
     if before is not None:
-        at = above(text, before.start)
-        return insert(text, at, [*rows, *gap])
-    return insert(text, below_line(text, after.end), [*gap, *rows])
+        return above(text, before.start), False
+    return below_line(text, after.end), True
 
 
 def _block_of(near: BesideReturn) -> list[Clause]:
@@ -267,8 +287,6 @@ def _case(text: Text, near: BesideReturn, new: Returned) -> Addition:
     (condition,) = near.conditions
     label = condition.partition(" == ")[2]
     cases = [c for c in near.beside.body.clauses if c.scope == clause.scope and c.kind == "case"]
-    if any(condition in c.text.split(" || ") for c in cases):
-        raise InputError(f"there is a case {label} already, which returns under more conditions")
     later = [
         c
         for c in cases

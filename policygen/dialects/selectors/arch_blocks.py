@@ -33,6 +33,10 @@ from policygen.source.text import Text
 
 # "cc >= ::cuda::compute_capability{10, 0}"
 _SINCE = re.compile(r"cc >=? ((?:::)?(?:\w+::)*compute_capability)\{(\d+), ?(\d+)\}")
+# "{480,16}", of what clang-format leaves alone
+_SQUEEZED = re.compile(r",(?=\S)")
+# "*sm107_tuning"
+_GIVEN = re.compile(r"(?<![\w)/])\*\w+")
 _WORD = re.compile(r"(?<![\w:])[a-z_]\w*\b(?!\s*[({:])")
 
 
@@ -103,23 +107,27 @@ def _ways(text: Text, one: KnownReturn, bodies: Bodies) -> Iterator[_Way]:
             value = text.uncommented[each.value.start : each.value.end].decode()
             tests = [c for c in each.clauses[place + 1 :] if call.search(c.text)]
             other = [c for c in each.clauses[place + 1 :] if c not in tests]
-            around = _made(text, one, call, value, tested=bool(tests))
+            written = text.data[each.value.start : each.value.end].decode(errors="replace")
+            around = _made(text, one, call, (value, written), tested=bool(tests))
             if around is not None:
                 inner = (*other, *one.clauses)
                 yield _Way(function, body, each.clauses[place], inner, around)
 
 
 def _made(
-    text: Text, one: KnownReturn, call: re.Pattern[str], value: str, *, tested: bool
+    text: Text, one: KnownReturn, call: re.Pattern[str], made: tuple[str, str], *, tested: bool
 ) -> tuple[str, str] | None:
-    """What a caller makes of what it is returned."""
+    """What a caller makes of what it is returned: without its comments, and with them."""
     body = one.entry.body_span
     assert body is not None, "it has values"
     named = one.function.returns if text.data[body.start : body.start + 1] == b"{" else ""
-    if tested:
-        return (named, "") if re.fullmatch(r"\*\w+", value) else None
-    match = call.search(value)
-    return (value[: match.start()] + named, value[match.end() :]) if match else None
+    # "make_policy(*sm107_tuning, /*large keys=*/true)": what was asked for is made something of
+    value, written = made
+    match = _GIVEN.search(value) if tested else call.search(value)
+    if match is None:
+        return None
+    whole = written if len(written) == len(value) else value
+    return whole[: match.start()] + named, whole[match.end() :]
 
 
 def _capability(clauses: Clauses) -> int | None:
@@ -212,6 +220,8 @@ def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Returned]]) -> Ad
     for front, new in blocks:
         inside = indent + UNIT * 2
         value = statement(text, front.beside.entry, new, inside, front.around)
+        if front.beside.entry.format_off:
+            value = [_SQUEEZED.sub(", ", row) for row in value]
         rows += guarded(front.conditions, value, indent + UNIT)
     held = bounds(first.block, first.since, first.below)
     gap = [""] if spaced(text, first.block) else []

@@ -33,6 +33,8 @@ from policygen.model.tuning import Entry, Family, spell
 from policygen.source.text import Text
 
 _CAPABILITY = re.compile(r"\bcc\b")
+# "get_sm90_tuning("
+_CALLED = re.compile(rb"(\w+)\s*\(")
 Bodies = list[tuple[Function, Body]]
 
 
@@ -109,13 +111,29 @@ def asked_around(text: Text, bodies: Bodies) -> dict[str, list[tuple[str, ...]]]
     return found
 
 
+def always_decide(text: Text, bodies: Bodies, known: Sequence[KnownReturn]) -> frozenset[str]:
+    """The functions that give every workload values of a return.
+
+    A workload that the compiler gives none of them does not get what such a function says.
+    """
+    valued = {one.start for one in known}
+    found: set[str] = set()
+    for function, body in bodies:  # what they call comes before them
+        left = [each for each in body.returns if each.span.start not in valued]
+        calls = [_CALLED.match(text.code, *each.value) for each in left]
+        if not function.optional and all(call and call[1].decode() in found for call in calls):
+            found.add(function.label)
+    return frozenset(found)
+
+
 def nearest(known: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None:
     """The best of some returns to stand beside; none where all ask for something else."""
     flags = {fact for one in known for fact in one.entry.args}
     found = [near for one in known if (near := _near(one, truth, flags))]
-    best = min(found, key=lambda near: _cost(near, truth), default=None)
-    if best is None:
+    if not found:
         return None
+    found.sort(key=lambda near: _cost(near, truth))
+    best = next((near for near in found if not gone_before(near, truth)), found[0])
     wanted = {*best.around, *best.conditions}
     out = (e for e in best.beside.family.entries if e.disabled and set(e.args) == wanted)
     instead = next((entry.span for entry in out), None)
@@ -194,7 +212,8 @@ def _cost(near: BesideReturn, truth: Truth) -> tuple[int, ...]:
     named = sum((match := EQUAL.search(fact)) is not None and "::" in match[2] for fact in facts)
     same = len(facts) - len(other) - named
     flags = sum(EQUAL.search(a) is None for _, a, _ in other)
-    return open_ones, len(other), flags, -same, named, -other[0][0], *apart
+    deep = len(near.around)
+    return open_ones, len(other), flags, -same, named, -deep, -other[0][0], *apart
 
 
 def _number(fact: str) -> int:

@@ -20,6 +20,7 @@ from policygen.dialects.selectors.nearest import (
     Bodies,
     EmptyCase,
     KnownReturn,
+    always_decide,
     asked_around,
     empty_case,
     gone_before,
@@ -175,8 +176,13 @@ class HeaderReturns:
     calls: Mapping[str, Sequence[Sequence[str]]]
     """Function → what is asked for where it is called, each time."""
 
-    def asks(self, one: KnownReturn, truth: Truth) -> bool:
+    deciding: frozenset[str]
+    """Functions that give every workload values."""
+
+    def asks(self, one: KnownReturn, truth: Truth, told: Selected) -> bool:
         """Whether the function of a return is asked for a workload, as far as that is known."""
+        if told.entry is None and one.function.label in self.deciding:
+            return False  # its values are given, and not taken
         calls = self.calls.get(one.function.name, [()])
         return any(all(truth.holds(fact) is not False for fact in facts) for facts in calls)
 
@@ -278,7 +284,7 @@ class Returns:
         truth = Truth(told.traits, self.arch, read.constants)
         known, unused = [], False
         for each in read.returns:
-            if each.family.namespace != site.scope or not read.asks(each, truth):
+            if each.family.namespace != site.scope or not read.asks(each, truth, told):
                 continue
             with contextlib.suppress(InputError):
                 rules, _ = rules_of(algorithm, site, benchmark, each.family, each.entry)
@@ -301,7 +307,13 @@ class Returns:
             pairs = zip(selector.fields, selector.types, strict=True) if selector else ()
             types = {name: kind for name, kind in pairs if kind == words().selectors.types}
             self.headers_read[name] = HeaderReturns(
-                text, bodies, constants, found, types, asked_around(text, bodies)
+                text,
+                bodies,
+                constants,
+                found,
+                types,
+                asked_around(text, bodies),
+                always_decide(text, bodies, found),
             )
         return self.headers_read[name]
 
