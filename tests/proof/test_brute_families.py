@@ -29,6 +29,15 @@ CASES = [("3.2.0", "tuning_three_way_partition.cuh", "value", 0)]
 SUPPORT = """\
 template <auto Value> const char* told() { return __PRETTY_FUNCTION__; }
 template <class Type> const char* told() { return __PRETTY_FUNCTION__; }
+// A delay with all of its arguments: the compiler leaves those out that are the usual ones.
+template <template <unsigned int...> class Delay, unsigned int... Args>
+void tell(const char* name, const Delay<Args...>*)
+{
+  const char* comma = "";
+  std::cout << '\\t' << name << '\\t' << told<Delay<Args...>>() << '<';
+  ((std::cout << comma << Args, comma = ", "), ...);
+  std::cout << '>';
+}
 template <template <class> class Fields, template <int, class, class> class Chain, int Number,
           class Policy, class Older>
 void walk(int workload, const Chain<Number, Policy, Older>*)
@@ -47,23 +56,26 @@ template <class Active> struct fields
 {{
   using policy = {policy};
   {setup}
-  static void tell() {{ std::cout {values}; }}
+  static void tell()
+  {{
+    {prints}
+  }}
 }};
 """
-# "… [with auto Value = cub::CUB_300200_SM_750::LOAD_CA]"
-TOLD = re.compile(r" = (.*)\]")
-SCOPE = re.compile(r"\b(?:\w+::)+|(?<=\d)u\b")
+# "… [with auto Value = cub::CUB_300200_SM_750::LOAD_CA]", "… [with Type = cub::…_t<1, 2>]<1, 2, 3>"
+TOLD = re.compile(r" = (?:\w+::)*(?:(\w+)<.*\](<.*>)|(.*)\])")
 
 
 def fields(site):
     """Prints what a site's policy holds, by the names of the policy's members."""
-    values = {name: f"({text})" for name, text in site.values.items()}
-    values |= {n: f"typename {t.removeprefix('typename ')}" for n, t in site.types.items()}
-    values[WHOLE] = "policy"
-    told = (f"<< '\\t' << \"{n}\" << '\\t' << told<{text}>()" for n, text in values.items())
+    values = {name: f"({text})" for name, text in site.values.items()} | {WHOLE: "policy"}
+    prints = [f"std::cout << \"\\t{n}\\t\" << told<{text}>();" for n, text in values.items()]
+    for name, text in site.types.items():
+        delay = f"typename {text.removeprefix('typename ')}"
+        prints.append(f'brute::tell("{name}", static_cast<const {delay}*>(nullptr));')
     policy = f"typename Active::{site.policy}" if site.policy else "Active"
     setup = "\n".join(site.setup)
-    return FIELDS.format(policy=policy, setup=setup, values="\n    ".join(told))
+    return FIELDS.format(policy=policy, setup=setup, prints="\n    ".join(prints))
 
 
 def walk(site, index):
@@ -91,7 +103,7 @@ def policies(version, name, folder, include):
     chains = {}
     for row in run(folder, text, include):
         index, number, *cells = row.split("\t")
-        told = (SCOPE.sub("", TOLD.search(cell)[1]) for cell in cells[1::2])
+        told = ("".join(filter(None, TOLD.search(cell).groups())) for cell in cells[1::2])
         values = dict(zip(cells[::2], told, strict=True))
         chains.setdefault(points[int(index)], {})[int(number)] = values
     assert chains.keys() == set(points)
