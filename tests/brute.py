@@ -12,7 +12,9 @@ from policygen.proof.toolchain import find_toolchain
 from policygen.proof.unit import Workload, axis_declaration, axis_headers
 
 CAPABILITIES = range(50, 131)
+# The host alone says all of it: for the device there is nothing to compile.
 PROGRAM = """\
+#ifndef __CUDA_ARCH__
 #include <cub/device/dispatch/tuning/{header}>
 {includes}
 #include <cuda/std/functional>
@@ -31,6 +33,7 @@ template <class T> using offset =
 {sections}
 CUB_NAMESPACE_END
 int main() {{ {calls} }}
+#endif
 """
 SECTION = """\
 {opens}namespace brute_{number} {{

@@ -54,9 +54,7 @@ def changed(header: TuningHeader, data: bytes, seed: str, kind: str) -> FamilyCh
             start, end = span
             new = rng.choice(others)
             old = data[start:end].decode()
-            return FamilyChange(
-                family, entry, old, new, data[:start] + new.encode() + data[end:]
-            )
+            return FamilyChange(family, entry, old, new, data[:start] + new.encode() + data[end:])
     return None
 
 
@@ -107,7 +105,8 @@ def _keys(family: Family, entry: Entry) -> Iterator[tuple[Span, list[str]]]:
         if not FIXED.fullmatch(arg):
             continue
         others = []
-        for other in sorted({one.args[place] for one in family.entries if one.args} - {arg}):
+        alike = [one for one in family.entries if len(one.args) == len(entry.args)]
+        for other in sorted({one.args[place] for one in alike} - {arg}):
             slots = (*entry.slots[:place], other, *entry.slots[place + 1 :])
             if FIXED.fullmatch(other) and slots not in taken:
                 others.append(other)

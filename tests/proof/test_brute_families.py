@@ -4,6 +4,8 @@ A program walks each hub's chain of policies and prints their members by name.
 """
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -22,10 +24,19 @@ from policygen.proof.sites import places
 from tests.brute import CAPABILITIES, Printer, program, run
 from tests.family_changes import changed
 from tests.probing import changed_tree, header, read, root
+from tests.tiers import sampled
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
-CASES = [("3.2.0", "tuning_three_way_partition.cuh", "value", 0)]
+CASES = sampled(
+    [
+        ("3.2.0", "tuning_three_way_partition.cuh", "value", 1, True),
+        ("3.2.0", "tuning_three_way_partition.cuh", "value", 0, False),
+    ],
+    ("3.2.0", "tuning_three_way_partition.cuh", "value", 1, True),
+)
+"""The last says whether a workload of a benchmark gets other values."""
+BETWEEN = [("3.2.0", "tuning_three_way_partition.cuh", "value", 1)]
 SUPPORT = """\
 template <auto Value> const char* told() { return __PRETTY_FUNCTION__; }
 template <class Type> const char* told() { return __PRETTY_FUNCTION__; }
@@ -69,7 +80,7 @@ TOLD = re.compile(r" = (?:\w+::)*(?:(\w+)<.*\](<.*>)|(.*)\])")
 def fields(site):
     """Prints what a site's policy holds, by the names of the policy's members."""
     values = {name: f"({text})" for name, text in site.values.items()} | {WHOLE: "policy"}
-    prints = [f"std::cout << \"\\t{n}\\t\" << told<{text}>();" for n, text in values.items()]
+    prints = [f'std::cout << "\\t{n}\\t" << told<{text}>();' for n, text in values.items()]
     for name, text in site.types.items():
         delay = f"typename {text.removeprefix('typename ')}"
         prints.append(f'brute::tell("{name}", static_cast<const {delay}*>(nullptr));')
@@ -120,14 +131,6 @@ def unchanged(version, name, folder):
     return policies(version, name, folder, root(version))
 
 
-def around(before):
-    """The compute capabilities at which policies begin, those before and those behind."""
-    begins = {
-        cc for (point, cc), values in before.items() if values != before.get((point, cc - 1), values)
-    }
-    return {50} | {cc + i for cc in begins for i in (-1, 0, 1)} & {*CAPABILITIES}
-
-
 def unlike(before, after):
     """What differs between two sides: by workload and compute capability, old and new by name.
 
@@ -153,35 +156,84 @@ def told_by(rows):
     }
 
 
-@pytest.mark.parametrize(("version", "name", "kind", "seed"), CASES)
+def steps(*sides):
+    """The compute capabilities at which policies begin to be others, those before and behind."""
+    begins = {
+        cc
+        for side in sides
+        for (point, cc), values in side.items()
+        if values != side.get((point, cc - 1), values)
+    }
+    return sorted({50} | {cc + i for cc in begins for i in (-1, 0, 1)} & {*CAPABILITIES})
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A change, and what the program says of it."""
+
+    version: str
+    name: str
+    session: Session
+    before: Mapping
+    after: Mapping
+
+    @property
+    def base(self):
+        """The tree without it."""
+        return str(root(self.version))
+
+
+@pytest.fixture
+def tried(tmp_path, tmp_path_factory):
+    def make(version, name, kind, seed):
+        (found,) = read(root(version), name).headers
+        change = changed(found, header(version, name), f"{version} {name} {seed}", kind)
+        include = changed_tree(tmp_path, version, {name: change.data})
+        session = Session(tree.open_tree(include), tmp_path / "policygen.db")
+        before = unchanged(version, name, tmp_path_factory.getbasetemp())
+        return Tried(version, name, session, before, policies(version, name, tmp_path, include))
+
+    return make
+
+
+@pytest.mark.parametrize(("version", "name", "kind", "seed", "decides"), CASES)
 def test_a_review_tells_what_a_program_that_walks_all_chains_tells(
-    tmp_path, tmp_path_factory, version, name, kind, seed
+    tried, version, name, kind, seed, decides
 ):
-    (found,) = read(root(version), name).headers
-    change = changed(found, header(version, name), f"{version} {name} {seed}", kind)
-    include = changed_tree(tmp_path, version, {name: change.data})
-    before = unchanged(version, name, tmp_path_factory.getbasetemp())
-    wanted = unlike(before, policies(version, name, tmp_path, include))
-    session = Session(tree.open_tree(include), tmp_path / "policygen.db")
-    review = review_change(session, str(root(version)))
-    check(session, review, wanted, str(root(version)), name, around(before))
+    one = tried(version, name, kind, seed)
+    review = review_change(one.session, one.base)
+    wanted = unlike(one.before, one.after)
+    assert bool(wanted) == decides
+    same_as_review(review, wanted)
+    assert wanted or review.failures, "what decides nothing that is bound is told as such"
 
 
-def check(session, review, wanted, base, name, asked_at):
-    """Whether a review and a comparison say what differs, and nothing else."""
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "name", "kind", "seed"), BETWEEN)
+def test_a_comparison_tells_the_same_before_and_behind_each_step(tried, version, name, kind, seed):
+    one = tried(version, name, kind, seed)
+    wanted = unlike(one.before, one.after)
+    assert wanted
+    same_as_comparison(one, wanted)
+
+
+def same_as_review(review, wanted):
+    """Whether a review says what differs, and nothing else."""
     rows = [*review.others, *(row for entry in review.entries for row in entry.reached)]
-    known = {s: n for s, n in told_by(rows).items() if s[1] in CAPABILITIES}
-    beside = session.cub.has_selectors
-    assert all(row.legacy == beside for row in rows)
-    asked = Filter((name,), archs=tuple(f"sm{cc}" for cc in sorted(asked_at)))
-    told, errors = compare_trees(session, base, asked)
+    assert all(row.legacy == review.cub.has_selectors for row in rows)
+    known = {spot: values for spot, values in told_by(rows).items() if spot[1] in CAPABILITIES}
+    archs = [arch_number(arch) for arch in review.archs]
+    # It asks where something can change; in between is what was before it.
+    lasts = {spot: (spot[0], max(arch for arch in archs if arch <= spot[1])) for spot in wanted}
+    assert {spot: known.get(last) for spot, last in lasts.items()} == wanted
+    assert known.keys() <= wanted.keys()
+
+
+def same_as_comparison(one, wanted):
+    """Whether two trees that are compared differ in that; policy selectors read no families."""
+    asked_at = steps(one.before, one.after)
+    asked = Filter((one.name,), archs=tuple(f"sm{cc}" for cc in asked_at))
+    told, errors = compare_trees(one.session, one.base, asked)
     assert errors == ()
     there = {spot: values for spot, values in wanted.items() if spot[1] in asked_at}
-    assert told_by(told.different) == ({} if beside else there)
-    assert known.keys() <= wanted.keys()
-    archs = [arch_number(arch) for arch in review.archs]
-    for (point, cc), values in wanted.items():
-        # The review asks where something can change; in between is what was before it.
-        last = max(arch for arch in archs if arch <= cc)
-        assert known[point, last] == values, (point, cc)
-    assert wanted or review.failures, "what decides nothing that is bound is told as such"
+    assert told_by(told.different) == ({} if one.session.cub.has_selectors else there)
