@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -30,13 +29,25 @@ pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
 CASES = sampled(
     [
+        ("2.8.2", "tuning_histogram.cuh", "value", 0, True),
+        ("3.0.1", "tuning_reduce.cuh", "key", 0, True),
+        ("3.1.4", "tuning_histogram.cuh", "value", 0, True),
         ("3.2.0", "tuning_three_way_partition.cuh", "value", 1, True),
-        ("3.2.0", "tuning_three_way_partition.cuh", "value", 0, False),
+        ("3.2.0", "tuning_run_length_encode.cuh", "key", 0, True),
+        ("3.2.0", "tuning_scan.cuh", "base", 0, True),
+        ("3.2.0", "tuning_radix_sort.cuh", "key", 0, False),
+        ("3.5.0", "tuning_three_way_partition.cuh", "value", 0, True),
+        ("3.6.0", "tuning_three_way_partition.cuh", "value", 0, True),
+        ("3.6.0", "tuning_scan.cuh", "key", 0, False),
     ],
     ("3.2.0", "tuning_three_way_partition.cuh", "value", 1, True),
 )
 """The last says whether a workload of a benchmark gets other values."""
-BETWEEN = [("3.2.0", "tuning_three_way_partition.cuh", "value", 1)]
+BETWEEN = [
+    ("2.8.2", "tuning_histogram.cuh", "value", 0),
+    ("3.2.0", "tuning_three_way_partition.cuh", "value", 1),
+    ("3.6.0", "tuning_three_way_partition.cuh", "value", 0),
+]
 SUPPORT = """\
 template <auto Value> const char* told() { return __PRETTY_FUNCTION__; }
 template <class Type> const char* told() { return __PRETTY_FUNCTION__; }
@@ -205,6 +216,7 @@ def test_a_review_tells_what_a_program_that_walks_all_chains_tells(
     wanted = unlike(one.before, one.after)
     assert bool(wanted) == decides
     same_as_review(review, wanted)
+    assert review.others == (), "all differ by the entry that changed"
     assert wanted or review.failures, "what decides nothing that is bound is told as such"
 
 
