@@ -1,6 +1,6 @@
 """Finds what a change touches and no bound workload tells of: what it selects is not known."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from policygen.errors import SourceError
@@ -45,7 +45,11 @@ def unread(errors: Iterable[SourceError]) -> Iterator[Uncovered]:
         yield Uncovered(header=PurePath(one.path).name, line=one.line, what=what)
 
 
-def undecided(entries: Sequence[Touched], sides: Sequence[Resolution]) -> set[EntryPlace]:
+def undecided(
+    entries: Sequence[Touched],
+    sides: Sequence[Resolution],
+    inherited: Mapping[EntryPlace, Sequence[EntryPlace]] | None = None,
+) -> set[EntryPlace]:
     """Finds live entries that decide none of the workloads that were asked.
 
     One that others inherit from shows in what these decide, and one for another type that takes all
@@ -53,6 +57,9 @@ def undecided(entries: Sequence[Touched], sides: Sequence[Resolution]) -> set[En
     alone is a default, which is no workload's entry.
     """
     decided = {row.entry for side in sides for row in side.rows}
+    decided |= {
+        base for one, bases in (inherited or {}).items() if one in decided for base in bases
+    }
     bases = {_base(one.after.inherits) for one in entries if one.after and one.after.inherits}
     return {
         one.place

@@ -36,6 +36,7 @@ CASES = sampled(
         ("3.2.0", "tuning_run_length_encode.cuh", "key", 0, True),
         ("3.2.0", "tuning_scan.cuh", "base", 0, True),
         ("3.2.0", "tuning_radix_sort.cuh", "key", 0, False),
+        ("3.2.0", "tuning_radix_sort.cuh", "value", 33, True),
         ("3.5.0", "tuning_three_way_partition.cuh", "value", 0, True),
         ("3.6.0", "tuning_three_way_partition.cuh", "value", 0, True),
         ("3.6.0", "tuning_scan.cuh", "key", 0, False),

@@ -5,7 +5,7 @@ import pytest
 from policygen.dialects.header import read_header
 from policygen.model.cub import Cub
 from policygen.model.resolve import EntryPlace, Resolution, ResolvedRow
-from policygen.proof.review import Known, Touched, reviewed, touched
+from policygen.proof.review import Known, Touched, inherited, reviewed, touched
 from policygen.proof.uncovered import uncovered_entries, uncovered_headers, undecided
 from policygen.source.code_diff import first_difference
 from tests.proof.test_review import CALL, FUNCTION, header
@@ -117,6 +117,17 @@ def test_a_family_is_no_base_because_its_name_begins_as_one_does():
     names = ["sm90_tuning<int>", "sm90_tuning<__uint128_t>"]
     assert [one.place.name for one in entries] == names
     assert told(entries, [resolution()])[0] == [False, False]
+
+
+def test_an_entry_decides_what_is_decided_by_one_that_inherits_from_it():
+    text = FAMILIES.replace("BASE", "sm90_tuning<int>")
+    before, after = (
+        read_header("tuning_blur.cuh", one.encode()) for one in (text, text.replace("= 7", "= 8"))
+    )
+    entries, bases = touched([before], [after]), inherited([after])
+    ((heir, (base,)),) = bases.items()
+    assert undecided(entries, [resolution(heir)], bases) == set()
+    assert undecided(entries, [resolution()], bases) == {base}
 
 
 def test_a_default_is_no_entry_of_a_workload(changed):
