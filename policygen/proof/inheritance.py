@@ -1,6 +1,5 @@
 """Finds what an entry inherits from, and the members that it has by it."""
 
-from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.proof.lint.keys import normal, parameter_names, split_template
 

@@ -17,7 +17,6 @@ from policygen.app.review import review_change
 from policygen.app.session import Session
 from policygen.dialects.specializations.older import older
 from policygen.model.arch import arch_number
-from policygen.model.selection import WHOLE
 from policygen.model.tuning import spell
 from policygen.proof.sites import places
 from tests.brute import CAPABILITIES, Printer, program, run
@@ -91,7 +90,7 @@ TOLD = re.compile(r" = (?:\w+::)*(?:(\w+)<.*\](<.*>)|(.*)\])")
 
 def fields(site):
     """Prints what a site's policy holds, by the names of the policy's members."""
-    values = {name: f"({text})" for name, text in site.values.items()} | {WHOLE: "policy"}
+    values = {name: f"({text})" for name, text in site.values.items()}
     prints = [f'std::cout << "\\t{n}\\t" << told<{text}>();' for n, text in values.items()]
     for name, text in site.types.items():
         delay = f"typename {text.removeprefix('typename ')}"
@@ -144,16 +143,11 @@ def unchanged(version, name, folder):
 
 
 def unlike(before, after):
-    """What differs between two sides: by workload and compute capability, old and new by name.
-
-    A difference that no name tells is one of the policy's type.
-    """
+    """What differs between two sides: by workload and compute capability, old and new by name."""
     found = {}
     for spot, old in before.items():
-        pairs = {n: (v, after[spot][n]) for n, v in old.items() if v != after[spot][n]}
-        whole = pairs.pop(WHOLE, None)
-        if pairs or whole:
-            found[spot] = pairs or {WHOLE: None}
+        if pairs := {n: (v, after[spot][n]) for n, v in old.items() if v != after[spot][n]}:
+            found[spot] = pairs
     return found
 
 
@@ -161,8 +155,7 @@ def told_by(rows):
     """The same of what policygen says."""
     return {
         (row.point, arch_number(row.arch)): {
-            name: (spell(row.before[name]), spell(row.after[name])) if name != WHOLE else None
-            for name in row.changed
+            name: (spell(row.before[name]), spell(row.after[name])) for name in row.changed
         }
         for row in rows
     }
