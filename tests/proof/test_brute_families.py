@@ -38,7 +38,7 @@ CASES = sampled(
         ("3.2.0", "tuning_radix_sort.cuh", "value", 33, True),
         ("3.5.0", "tuning_three_way_partition.cuh", "value", 0, True),
         ("3.6.0", "tuning_three_way_partition.cuh", "value", 0, True),
-        ("3.6.0", "tuning_scan.cuh", "key", 0, False),
+        ("3.2.0", "tuning_scan.cuh", "base", 24, False),
     ],
     ("3.2.0", "tuning_three_way_partition.cuh", "value", 1, True),
 )
