@@ -36,7 +36,7 @@ from policygen.planning.measured import arch_of, measurements, others
 from policygen.proof.difference import compare_resolutions
 from policygen.proof.intervals import without_repeats
 from policygen.proof.lint.outside import unprovable
-from policygen.proof.review import Known, Touched, reviewed, touched
+from policygen.proof.review import Known, Touched, inherited, reviewed, touched
 from policygen.proof.sites import bound_headers
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.uncovered import (
@@ -102,11 +102,12 @@ def review_change(
         _evidence(plan, files, cub.bindings, labels, remarks, parse_gpus(gpus)),
         change.findings(),
         _never(change.after, [one.place for one in entries if one.after], progress),
+        inherited(change.after.headers),
     )
     lost = tuple(unanswered(resolved[::2], resolved[1::2], differs))
     silent = {one.header for one in lost}
     known = [one for one in entries if one.place.header not in silent]
-    told, rest = reviewed(entries, different, found, undecided(known, resolved))
+    told, rest = reviewed(entries, different, found, undecided(known, resolved, found.bases))
     return Review(
         cub=cub,
         base=change.base.label,

@@ -1,6 +1,5 @@
 """Finds what an entry inherits from, and the members that it has by it."""
 
-from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.proof.lint.keys import normal, parameter_names, split_template
 
@@ -10,19 +9,22 @@ def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset
 
     None where it inherits from something that is no tuning of the header: who knows what that has.
     """
-    names: set[str] = set()
-    seen: set[Span] = set()
-    place: tuple[Family, Entry] | None = (family, entry)
+    found = [entry, *(base for _, base in bases_of(header, family, entry))]
+    if found[-1].inherits and base_of(header, family, found[-1]) is None:
+        return None
+    return frozenset(member.name for one in found for member in one.members)
+
+
+def bases_of(header: TuningHeader, family: Family, entry: Entry) -> list[tuple[Family, Entry]]:
+    """Lists what an entry inherits from, the closest first."""
+    found: list[tuple[Family, Entry]] = []
+    seen = {entry.span}
+    place = base_of(header, family, entry) if entry.inherits else None
     while place and place[1].span not in seen:
-        family, entry = place
-        seen.add(entry.span)
-        names |= {member.name for member in entry.members}
-        if not entry.inherits:
-            break
-        place = base_of(header, family, entry)
-        if place is None:
-            return None
-    return frozenset(names)
+        found.append(place)
+        seen.add(place[1].span)
+        place = base_of(header, *place) if place[1].inherits else None
+    return found
 
 
 def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family, Entry] | None:

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policygen.model.lint import Finding
 from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
 from policygen.model.review import Evidence, ReviewedEntry
 from policygen.model.tuning import Entry, Family, TuningHeader, entry_name
+from policygen.proof.inheritance import bases_of
 
 Key = tuple[object, ...]
 """What an entry is known by, wherever it stands."""
@@ -42,6 +43,8 @@ class Known:
     evidence: Sequence[Evidence]
     findings: Sequence[Finding]
     unreachable: Sequence[Unreachable]
+    bases: Mapping[EntryPlace, Sequence[EntryPlace]] = field(default_factory=dict)
+    """What an entry inherits from, the closest first."""
 
 
 def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> list[Touched]:
@@ -70,6 +73,19 @@ def _moved(family: Family, entry: Entry, gone: list[Touched]) -> Entry | None:
     return None
 
 
+def inherited(headers: Sequence[TuningHeader]) -> dict[EntryPlace, list[EntryPlace]]:
+    """Lists what live entries of families inherit from, the closest first."""
+    return {
+        EntryPlace.of(family, entry): [
+            EntryPlace.of(*base) for base in bases_of(header, family, entry)
+        ]
+        for header in headers
+        for family in header.families
+        for entry in family.entries
+        if entry.inherits and not entry.disabled
+    }
+
+
 def reviewed(
     entries: Sequence[Touched],
     different: Sequence[Differing],
@@ -84,6 +100,8 @@ def reviewed(
     for row in different:
         one = after.get(row.entry_after) if row.entry_after else None
         one = one or (before.get(row.entry_before) if row.entry_before else None)
+        bases = known.bases.get(row.entry_after, ()) if row.entry_after else ()
+        one = one or next((after[base] for base in bases if base in after), None)
         if one is None:
             others.append(row)
         else:

@@ -1,11 +1,12 @@
 """Finds what a change touches and no bound workload tells of: what it selects is not known."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from policygen.errors import SourceError
 from policygen.model.resolve import EntryPlace, Resolution
 from policygen.model.review import ReviewedEntry, Uncovered
+from policygen.model.tuning import Entry, Family
 from policygen.proof.review import Touched
 from policygen.proof.sites import bound_headers
 
@@ -44,24 +45,44 @@ def unread(errors: Iterable[SourceError]) -> Iterator[Uncovered]:
         yield Uncovered(header=PurePath(one.path).name, line=one.line, what=what)
 
 
-def undecided(entries: Sequence[Touched], sides: Sequence[Resolution]) -> set[EntryPlace]:
+def undecided(
+    entries: Sequence[Touched],
+    sides: Sequence[Resolution],
+    inherited: Mapping[EntryPlace, Sequence[EntryPlace]] | None = None,
+) -> set[EntryPlace]:
     """Finds live entries that decide none of the workloads that were asked.
 
-    One that others inherit from shows in what these decide; a return that asks for a compute
-    capability alone is a default, which is no workload's entry.
+    One that others inherit from shows in what these decide, and one for another type that takes all
+    from an entry of its family in what this decides; a return that asks for a compute capability
+    alone is a default, which is no workload's entry.
     """
     decided = {row.entry for side in sides for row in side.rows}
-    bases = {one.after.inherits for one in entries if one.after and one.after.inherits}
+    decided |= {
+        base for one, bases in (inherited or {}).items() if one in decided for base in bases
+    }
+    bases = {_base(one.after.inherits) for one in entries if one.after and one.after.inherits}
     return {
         one.place
         for one in entries
         if one.after is not None
         and one.after.kind != "primary"
         and one.after.specific
-        and one.after.inherits is None
+        and not _is_told_elsewhere(one.family, one.after)
         and one.place not in decided
-        and not any(one.family.name in base for base in bases)
+        and one.family.name not in bases
     }
+
+
+def _is_told_elsewhere(family: Family, entry: Entry) -> bool:
+    """Whether it has its values from another of its family, or is a return that computes them."""
+    if entry.inherits is None:
+        return False
+    return entry.kind == "branch" or _base(entry.inherits) == family.name
+
+
+def _base(inherits: str) -> str:
+    """`sm90_tuning` of `detail::sm90_tuning<T, primitive_op::yes>`."""
+    return inherits.partition("<")[0].rpartition("::")[2].strip()
 
 
 def uncovered_entries(entries: Sequence[ReviewedEntry]) -> Iterator[Uncovered]:

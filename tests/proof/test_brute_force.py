@@ -5,7 +5,6 @@ CUB's policies print themselves, with all fields by name; nothing of the probe i
 
 import random
 import re
-import subprocess
 from itertools import product
 
 import pytest
@@ -17,13 +16,11 @@ from policygen.app.review import review_change
 from policygen.app.session import Session
 from policygen.model.arch import arch_number
 from policygen.proof.sites import places
-from policygen.proof.toolchain import find_toolchain
-from policygen.proof.unit import axis_declaration, axis_headers
+from tests.brute import CAPABILITIES, Printer, program, run
 from tests.probing import TUNINGS, changed_tree, header, read, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
-CAPABILITIES = range(50, 131)
 HEADERS = (
     "tuning_three_way_partition.cuh", "tuning_reduce.cuh", "tuning_select_if.cuh",
     "tuning_scan_by_key.cuh", "tuning_unique_by_key.cuh",
@@ -34,32 +31,13 @@ DECIDES = {0: False, 1: True}
 # "  .items_per_thread = 16,"
 FIELD = re.compile(r"\.(\w+) = (?!\w+ \{)([\w:]+)")
 NUMBER = re.compile(r"\d+")
-PROGRAM = """\
-#include <cub/device/dispatch/tuning/{header}>
-{includes}
-#include <cuda/std/functional>
-#include <iostream>
-CUB_NAMESPACE_BEGIN
-namespace brute
-{{
-template <int Size> struct user_type {{ alignas(Size < 8 ? Size : 8) unsigned char bytes[Size]; }};
-struct user_op {{ template <class T> __host__ __device__ T operator()(const T&, const T&) const; }};
-template <class Op, class T> using accumulator = ::cuda::std::decay_t<
-  decltype(::cuda::std::declval<Op&>()(::cuda::std::declval<T>(), ::cuda::std::declval<T>()))>;
-template <class T> using offset =
-  ::cuda::std::conditional_t<(sizeof(T) <= 4), ::cuda::std::uint32_t, unsigned long long>;
-}}
-{sections}
-CUB_NAMESPACE_END
-int main() {{ {calls} }}
-"""
-SECTION = """\
-{opens}namespace brute_{number} {{
-using namespace brute;
-{workloads}
-void show() {{ for (int cc = 50; cc <= 130; ++cc) {{ {prints} }} }}
-}} {closes}
-"""
+PRINTER = Printer(
+    workload=lambda site, index: (
+        "for (int cc = 50; cc <= 130; ++cc) "
+        f"{{ std::cout << {index} << ' ' << cc << ' '"
+        f" << w{index}::hub{{}}(::cuda::compute_capability{{cc / 10, cc % 10}}) << '\\n'; }}"
+    )
+)
 
 
 def asked_of(version, name):
@@ -70,54 +48,10 @@ def asked_of(version, name):
     return found.cub.version, [place for place in known if place.site.is_selector]
 
 
-def program(version, name):
-    """Prints the policy of each workload at each compute capability, a line each."""
-    cub, asked = asked_of(version, name)
-    includes, sections, calls, points = set(), [], [], []
-    for number, place in enumerate(asked):
-        site, structs, prints = place.site, [*place.site.support], []
-        includes |= set(site.includes)
-        for workload in place.points:
-            index = len(points)
-            points.append(workload.point)
-            includes |= set(axis_headers(workload, cub))
-            axes = " ".join(axis_declaration(a, v, cub) for a, v in workload.values.items())
-            roles = "".join(f"using {r} = {t};" for r, t in workload.call.roles.items())
-            values = workload.call.constants.items()
-            roles += "".join(f"static constexpr auto {r} = {t};" for r, t in values)
-            hub = f"using selector = {site.hub};"
-            structs.append(f"struct w{index} {{ struct axis {{ {axes} }}; {roles} {hub} }};")
-            at = "::cuda::compute_capability{cc / 10, cc % 10}"
-            shown = f"w{index}::selector{{}}({at})"
-            prints.append(f"std::cout << {index} << ' ' << cc << ' ' << {shown} << '\\n';")
-        spaces = site.namespace.split("::")
-        opens = "".join(f"namespace {space} {{ " for space in spaces)
-        sections.append(
-            SECTION.format(
-                number=number, opens=opens, workloads="\n".join(structs),
-                prints="\n".join(prints), closes="} " * len(spaces),
-            )
-        )  # fmt: skip
-        calls.append(f"cub::{site.namespace}::brute_{number}::show();")
-    lines = "\n".join(f"#include <{one}>" for one in sorted(includes))
-    text = PROGRAM.format(
-        header=name, includes=lines, sections="\n".join(sections), calls=" ".join(calls)
-    )
-    return text, points
-
-
 def printed(folder, text, points, include):
     """Workload and compute capability → the fields of the policy, in order."""
-    nvcc = find_toolchain().nvcc
-    source, binary = folder / "brute.cu", folder / "brute"
-    source.write_text(text)
-    libraries = nvcc.parent.parent / "lib"
-    command = [nvcc, "-std=c++17", "-w", f"-I{include}", f"-L{libraries}", "-o", binary, source]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = subprocess.run([binary], capture_output=True, text=True, check=True).stdout
     found = {}
-    for row in rows.splitlines():
+    for row in run(folder, text, include):
         index, cc, policy = row.split(" ", 2)
         found[points[int(index)], int(cc)] = FIELD.findall(policy)
     assert found.keys() == set(product(points, CAPABILITIES))
@@ -155,7 +89,7 @@ def test_a_review_tells_what_a_program_that_prints_all_policies_tells(
 ):
     changed = changed_tree(tmp_path, version, {name: changed_header(version, name, seed)})
     assert (changed / TUNINGS / name).read_bytes() != header(version, name)
-    text, points = program(version, name)
+    text, points = program(name, *asked_of(version, name), PRINTER)
     before = printed(tmp_path, text, points, root(version))
     after = printed(tmp_path, text, points, changed)
     wanted = {}

@@ -1,7 +1,9 @@
 """Which entries of a change a reviewer is told, on text; tests of the command have real trees."""
 
 from policygen.dialects.header import read_header
-from policygen.proof.review import Known, reviewed, touched
+from policygen.model.resolve import Differing, EntryPlace
+from policygen.proof.review import Known, inherited, reviewed, touched
+from tests.source.headers import wrap
 
 HEAD = """
 CUB_NAMESPACE_BEGIN
@@ -114,3 +116,25 @@ def test_conditions_that_return_the_same_are_paired_once():
         ("get_sm90_tuning: key_size == 3", True, True),
         ("get_sm90_tuning: key_size == 1", False, True),
     ]
+
+
+def test_what_an_entry_inherits_shows_by_the_entry_that_says_it():
+    base = "template <> struct sm90_tuning<int, 1> { static constexpr int items = %d; };\n"
+    heir = "template <> struct sm90_tuning<int, 2> : sm90_tuning<int, 1> {};\n"
+    before, after = (read_header("tuning_demo.cuh", wrap(base % n + heir)) for n in (7, 8))
+    (family,) = after.families
+    places = [EntryPlace.of(family, entry) for entry in family.entries]
+    row = Differing(
+        benchmark="cub.bench.demo",
+        workload={"T": "I32"},
+        arch="sm90",
+        before={"items": 7},
+        after={"items": 8},
+        changed=("items",),
+        entry_before=places[-1],
+        entry_after=places[-1],
+    )
+    entries, bases = touched([before], [after]), inherited([after])
+    assert bases == {places[-1]: [places[-2]]}
+    (one,), others = reviewed(entries, [row], Known((), (), (), bases))
+    assert (one.place, one.reached, others) == (places[-2], (row,), ())

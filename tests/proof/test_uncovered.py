@@ -2,15 +2,41 @@
 
 import pytest
 
+from policygen.dialects.header import read_header
 from policygen.model.cub import Cub
 from policygen.model.resolve import EntryPlace, Resolution, ResolvedRow
-from policygen.proof.review import Known, Touched, reviewed, touched
+from policygen.proof.review import Known, Touched, inherited, reviewed, touched
 from policygen.proof.uncovered import uncovered_entries, uncovered_headers, undecided
 from policygen.source.code_diff import first_difference
 from tests.proof.test_review import CALL, FUNCTION, header
 
 BEFORE = header(FUNCTION % 7, CALL)
 AFTER = header(FUNCTION % 8, CALL)
+
+FAMILIES = """
+CUB_NAMESPACE_BEGIN
+namespace detail::blur
+{
+template <class T, int Threads, int Items>
+struct sm90_tuning_vals
+{
+  static constexpr int threads = Threads;
+  static constexpr int items   = Items;
+};
+template <class T>
+struct sm90_tuning;
+template <>
+struct sm90_tuning<int>
+{
+  static constexpr int threads = 128;
+  static constexpr int items = 7;
+};
+template <>
+struct sm90_tuning<__uint128_t> : BASE
+{};
+} // namespace detail::blur
+CUB_NAMESPACE_END
+"""
 
 
 def resolution(*places: EntryPlace) -> Resolution:
@@ -67,6 +93,41 @@ def test_what_others_inherit_from_shows_in_these(changed):
     base = Touched(changed.family, None, changed.after)
     other = changed.after.model_copy(update={"inherits": f"{changed.family.name}<int>"})
     assert told([base, Touched(changed.family, None, other)], [resolution()]) == ([True, True], [])
+
+
+@pytest.mark.parametrize(
+    ("base", "decides"),
+    [("sm90_tuning<__int128_t>", True), ("sm90_tuning_vals<T, 192, 22>", False)],
+)
+def test_an_entry_is_told_by_another_of_its_family_and_not_by_what_holds_values(base, decides):
+    before, after = (
+        read_header("tuning_blur.cuh", FAMILIES.replace("BASE", name).encode())
+        for name in ("sm90_tuning<int>", base)
+    )
+    (one,) = touched([before], [after])
+    assert (one.place.name, one.after.inherits) == ("sm90_tuning<__uint128_t>", base)
+    assert told([one], [resolution()])[0] == [decides]
+
+
+def test_a_family_is_no_base_because_its_name_begins_as_one_does():
+    before = FAMILIES.replace("BASE", "sm90_tuning_vals<T, 192, 22>")
+    after = before.replace("22>", "23>").replace("items = 7", "items = 8")
+    headers = (read_header("tuning_blur.cuh", text.encode()) for text in (before, after))
+    entries = touched(*([one] for one in headers))
+    names = ["sm90_tuning<int>", "sm90_tuning<__uint128_t>"]
+    assert [one.place.name for one in entries] == names
+    assert told(entries, [resolution()])[0] == [False, False]
+
+
+def test_an_entry_decides_what_is_decided_by_one_that_inherits_from_it():
+    text = FAMILIES.replace("BASE", "sm90_tuning<int>")
+    before, after = (
+        read_header("tuning_blur.cuh", one.encode()) for one in (text, text.replace("= 7", "= 8"))
+    )
+    entries, bases = touched([before], [after]), inherited([after])
+    ((heir, (base,)),) = bases.items()
+    assert undecided(entries, [resolution(heir)], bases) == set()
+    assert undecided(entries, [resolution()], bases) == {base}
 
 
 def test_a_default_is_no_entry_of_a_workload(changed):
