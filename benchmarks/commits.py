@@ -1,5 +1,6 @@
 """Commits of upstream that tuned something, done again from the labels that they wrote."""
 
+import re
 import shutil
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,17 +16,21 @@ from benchmarks.replaying import (
     WRONG,
     Replayed,
     Rows,
+    Wanted,
     ask,
-    compared,
+    ending,
     families,
+    label_means,
     labels,
     planned,
+    said,
     tunings,
     written,
 )
 from policygen import PolicygenError, open_session, tree
 from policygen.app.reading import read_tree
 from policygen.app.session import Session
+from policygen.errors import ProcessError
 from policygen.git import ENVIRONMENT, INSTALL
 from policygen.model.arch import arch_number
 from policygen.model.resolve import ResolvedRow
@@ -37,6 +42,8 @@ from policygen.tree.manifest import shipped
 
 # "// ipt_20.tpb_256.ns_0": two parameters at least, or their number would be part of any name
 LABEL = r"[a-z]_-?[0-9]+\.[a-z]+[0-9a-z]*_-?[0-9]+"
+# "…: T=I8 OffsetT=I32 ipt_20.tpb_256, T=I16 …": who wants what
+_WHO = re.compile(r": (?:cub\.bench\.\S+ )?\w+=\S+ .*$", re.DOTALL)
 NOTHING_NEW = "no entry of its headers says what the parent's does not say"
 NOTHING_TUNED = "no workload gets other values under a label"
 
@@ -63,6 +70,8 @@ class Replay:
     arch: str = ""
     found: tuple[Replayed, ...] = ()
     note: str = ""
+    left: tuple[str, ...] = ()
+    """Benchmarks that one of the trees does not compile, each with the reason."""
 
     def count(self, kind: str) -> int:
         """The workloads that end so."""
@@ -126,25 +135,25 @@ def replayed(history: History, commit: Commit) -> Iterator[Replay]:
 def _on(
     commit: Commit, arch: str, sides: tuple[Session, Session], headers: Sequence[str], work: Path
 ) -> Replay:
-    before, after = sides
+    _, after = sides
     try:
         had, upstream = (ask(side, arch, headers) for side in sides)
         labelled = tuned(had.rows, upstream.rows, dict(labels(after, upstream.rows, arch, headers)))
     except PolicygenError as error:
         return Replay(commit, arch, note=first_line(error))
-    left = "; ".join(dict.fromkeys((*had.left, *upstream.left)))
+    left = tuple(dict.fromkeys((*had.left, *upstream.left)))
     if not labelled:
-        return Replay(commit, arch, note=left or NOTHING_TUNED)
+        return Replay(commit, arch, note=NOTHING_TUNED, left=left)
     try:
-        found = _again(before, work, arch, labelled, headers, had.rows, upstream.rows)
+        found = _again(sides, work, arch, labelled, headers, had.rows, upstream.rows)
     except Exception as error:  # noqa: BLE001  whatever it is, it is what this looks for
         reason = f"{type(error).__name__}: {first_line(error)}"
         found = [Replayed(point, label, WRONG, reason) for point, label in labelled.items()]
-    return Replay(commit, arch, tuple(found), left)
+    return Replay(commit, arch, tuple(found), left=left)
 
 
 def _again(
-    before: Session,
+    sides: tuple[Session, Session],
     work: Path,
     arch: str,
     labelled: Mapping[Point, str],
@@ -153,16 +162,39 @@ def _again(
     upstream: Rows,
 ) -> list[Replayed]:
     """Plans the labels for the parent, writes them to a copy, and asks that."""
-    work.mkdir()
-    made = planned(before, work, arch, labelled)
+    before, after = sides
+    for name in ("results", "meant"):
+        (work / name).mkdir(parents=True)
+    made = planned(before, work / "results", arch, {**stayed(labelled, had, upstream), **labelled})
     copy = work / "tree"
     shutil.copytree(before.root.parent, copy)
     written(made, copy / before.root.name)
     now = ask(open_session(str(copy)), arch, headers).rows
-    return [
-        *compared(labelled, upstream, now, made.plan.actions),
-        *unasked(labelled, had, upstream, now),
+    means = label_means(after, work / "meant", arch, labelled)
+    actions = {action.point: action for action in made.plan.actions}
+    found = [
+        ending(
+            Wanted(point, label, means.get(point, {}), said(after, point[0])),
+            upstream[point].values,
+            now[point].values if point in now else None,
+            actions.get(point),
+        )
+        for point, label in labelled.items()
     ]
+    return [*found, *unasked(labelled, had, upstream, now)]
+
+
+def stayed(labelled: Mapping[Point, str], had: Rows, upstream: Rows) -> dict[Point, None]:
+    """The other workloads of the same benchmarks to which a commit gives what they had."""
+    names = {name for name, _ in labelled}
+    return {
+        point: None
+        for point, row in had.items()
+        if point[0] in names
+        and point not in labelled
+        and point in upstream
+        and not _unlike(row, upstream[point])
+    }
 
 
 def changed(before: Session, after: Session) -> tuple[str, ...]:
@@ -217,7 +249,10 @@ def _unlike(before: ResolvedRow, after: ResolvedRow) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without where and how."""
+    """What an error says, without where and how; of a compiler what it says first."""
+    if isinstance(error, ProcessError):
+        lines = (line for line in error.stderr.splitlines() if "error" in line)
+        return next(lines, f"status {error.status}").partition("error: ")[2] or str(error.status)
     return str(error).partition("\n")[0]
 
 
@@ -238,13 +273,16 @@ def line(one: Replay) -> str:
 def reasons(replays: Iterable[Replay]) -> Iterator[str]:
     """Why workloads did not get what upstream gave them, how often, and one of them."""
     for one in replays:
-        if not any(found.reason for found in one.found):
+        if not one.left and not any(found.reason for found in one.found):
             continue
         yield f"{one.commit.short} {one.arch}: {one.commit.subject}"
+        yield from (f"  not asked: {text.partition(' [with')[0]}" for text in one.left)
         same: dict[tuple[str, str], list[Replayed]] = {}
         for found in one.found:
             if found.reason:
-                same.setdefault((found.ending, found.reason), []).append(found)
+                reason = _WHO.sub("", found.reason)
+                same.setdefault((found.ending, reason), []).append(found)
         for (kind, reason), lot in sorted(same.items(), key=lambda pair: -len(pair[1])):
             name, workload = lot[0].point
-            yield f"  {len(lot)} {kind}: {reason} ({in_words(name, dict(workload))}: {lot[0].label})"
+            first = f"{in_words(name, dict(workload))} {lot[0].label}".strip()
+            yield f"  {len(lot)} {kind}: {reason} ({first})"

@@ -9,9 +9,12 @@ from policygen import Filter, Options, Planned, ResultFiles, plan_tunings, resol
 from policygen.app.reading import read_tree
 from policygen.app.session import Session
 from policygen.bindings.archs import archs
+from policygen.bindings.expected import value_name
+from policygen.dialects.sites import site_of
 from policygen.model.plan import Action
 from policygen.model.resolve import ResolvedRow
-from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.model.selection import Values
+from policygen.model.tuning import Entry, Family, TuningHeader, Value
 from policygen.model.workload import Point
 from policygen.planning.judge import differs
 from policygen.tree.manifest import shipped
@@ -19,6 +22,18 @@ from policygen.tree.manifest import shipped
 SAME, SAID_OTHERWISE = "same", "label says otherwise"
 REJECTED, WRONG = "rejected", "tool wrong"
 Rows = Mapping[Point, ResolvedRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A workload whose label shall win."""
+
+    point: Point
+    label: str
+    means: Values
+    """What the label means for its policy."""
+    said: frozenset[str]
+    """The values of its policy that a label says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +62,13 @@ def tunings() -> str:
 
 
 def ask(session: Session, arch: str, headers: Iterable[str] = ()) -> Told:
-    """What each workload gets; the first error where the compiler does not answer."""
+    """What each workload gets, as far as the compiler answers."""
     meant = Filter(headers=tuple(sorted(headers)), archs=(arch,))
     document, errors = resolve_workloads(session, meant)
-    if errors:
+    if errors and not document.rows:
         raise errors[0]
-    left = tuple(f"{one.benchmark}: {one.reason}" for one in document.unresolved)
-    return Told({row.point: row for row in document.rows}, left)
+    left = [f"{one.benchmark}: {one.reason}" for one in document.unresolved]
+    return Told({row.point: row for row in document.rows}, tuple(left))
 
 
 def labels(
@@ -86,21 +101,28 @@ def _entry(headers: Mapping[str, TuningHeader], row: ResolvedRow, arch: str) -> 
     return None
 
 
-def planned(session: Session, folder: Path, arch: str, labelled: Mapping[Point, str]) -> Planned:
-    """The plan for results in which each workload's label wins."""
-    files = list(_databases(folder, session.cub.bindings, arch, labelled))
+def planned(
+    session: Session,
+    folder: Path,
+    arch: str,
+    winners: Mapping[Point, str | None],
+    *,
+    prove: bool = True,
+) -> Planned:
+    """The plan for results in which each workload's label wins, or base where it has none."""
+    files = list(_databases(folder, session.cub.bindings, arch, winners))
     options = Options(arch=arch, narrow=True)
-    return plan_tunings(session, ResultFiles([*map(str, files)]), options)
+    return plan_tunings(session, ResultFiles([*map(str, files)]), options, prove=prove)
 
 
 def _databases(
-    folder: Path, version: str, arch: str, labelled: Mapping[Point, str]
+    folder: Path, version: str, arch: str, winners: Mapping[Point, str | None]
 ) -> Iterator[Path]:
     """A database for each benchmark."""
-    for name in dict.fromkeys(name for name, _ in labelled):
+    for name in dict.fromkeys(name for name, _ in winners):
         won: dict[Workload | None, str | None] = {
             tuple(value for _, value in workload): label
-            for (benchmark, workload), label in labelled.items()
+            for (benchmark, workload), label in winners.items()
             if benchmark == name
         }
         path = folder / f"{name}.db"
@@ -121,23 +143,34 @@ def written(made: Planned, tree: Path) -> None:
         path.write_bytes(data)
 
 
-def compared(
-    labelled: Mapping[Point, str], upstream: Rows, after: Rows, actions: Iterable[Action]
-) -> Iterator[Replayed]:
-    """How each workload ends, of those that results were made for."""
-    told = {action.point: action for action in actions}
-    for point, label in labelled.items():
-        yield ending(point, label, upstream[point], after.get(point), told.get(point))
+def label_means(
+    session: Session, folder: Path, arch: str, labelled: Mapping[Point, str]
+) -> dict[Point, Mapping[str, Value]]:
+    """What the labels mean for the policies of a tree, whatever its entries hold."""
+    made = planned(session, folder, arch, labelled, prove=False)
+    return {action.point: action.after or {} for action in made.plan.actions}
+
+
+def said(session: Session, benchmark: str) -> frozenset[str]:
+    """The values that labels of a benchmark say, as the policies of a tree call them."""
+    algorithm, site = site_of(
+        benchmark_of(benchmark, session.cub.bindings), session.cub.bindings, session.cub.dialect
+    )
+    rules = (
+        rule
+        for family in algorithm.families
+        if family.site == site.name
+        for rule in (*family.members.items(), *family.optional.items())
+        if rule[1].parameters
+    )
+    return frozenset(name for rule in rules if (name := value_name(site, *rule)))
 
 
 def ending(
-    point: Point,
-    label: str,
-    upstream: ResolvedRow,
-    after: ResolvedRow | None,
-    action: Action | None,
+    replayed: Wanted, upstream: Values, after: Values | None, action: Action | None
 ) -> Replayed:
-    """How one workload ends: what was proven is what its label means, whatever upstream has."""
+    """How one workload ends; what its label means is what upstream's own tree makes of it."""
+    point, label = replayed.point, replayed.label
     if action is None or after is None:
         lacking = "plan" if action is None else "tree that was written"
         return Replayed(point, label, WRONG, f"the {lacking} does not have it")
@@ -147,7 +180,8 @@ def ending(
         return Replayed(point, label, WRONG, f"its winner is not taken: {action.reason}")
     if action.variant != label:
         return Replayed(point, label, WRONG, f"{action.variant} is written, and not its label")
-    if left := differs(after.values, action.after or {}):
+    other = {name: value for name, value in upstream.items() if after.get(name) != value}
+    lost = {n: replayed.means[n] for n in other if n in replayed.said and n in replayed.means}
+    if left := differs(after, lost):
         return Replayed(point, label, WRONG, f"neither label nor upstream: {left}")
-    other = differs(after.values, upstream.values)
-    return Replayed(point, label, SAID_OTHERWISE if other else SAME, other)
+    return Replayed(point, label, SAID_OTHERWISE if other else SAME, differs(after, other))

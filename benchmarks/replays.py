@@ -21,11 +21,14 @@ from benchmarks.commits import History, heading, line, reasons, replayed
 from benchmarks.replaying import (
     WRONG,
     Replayed,
+    Wanted,
     ask,
-    compared,
+    ending,
     families,
+    label_means,
     labels,
     planned,
+    said,
     tunings,
     written,
 )
@@ -50,7 +53,18 @@ def deleted(tree: Path, arch: str) -> list[Replayed]:
         made = planned(open_session(str(copy)), work, arch, labelled)
         written(made, copy)
         after = ask(open_session(str(copy)), arch).rows
-        return list(compared(labelled, before, after, made.plan.actions))
+        actions = {action.point: action for action in made.plan.actions}
+        (work / "meant").mkdir()
+        means = label_means(session, work / "meant", arch, labelled)
+        return [
+            ending(
+                Wanted(point, label, means[point], said(session, point[0])),
+                before[point].values,
+                after[point].values if point in after else None,
+                actions.get(point),
+            )
+            for point, label in labelled.items()
+        ]
 
 
 def _take_out(session: Session, copy: Path, arch: str) -> None:
@@ -100,9 +114,9 @@ def _show_deleted(tree: Path, arch: str) -> int:
     for name in dict.fromkeys(one.point[0] for one in found):
         mine = [one for one in found if one.point[0] == name]
         counted = Counter(one.ending for one in mine)
-        print(f"{name}: {', '.join(f'{n} {ending}' for ending, n in counted.items())}")
-        for (ending, reason), n in Counter((o.ending, o.reason) for o in mine if o.reason).items():
-            print(f"  {n} {ending}: {reason}")
+        print(f"{name}: {', '.join(f'{n} {kind}' for kind, n in counted.items())}")
+        for (kind, reason), n in Counter((o.ending, o.reason) for o in mine if o.reason).items():
+            print(f"  {n} {kind}: {reason}")
     counted = Counter(one.ending for one in found)
     print(f"{len(found)} workloads: {', '.join(f'{n} {e}' for e, n in counted.items())}")
     return 0

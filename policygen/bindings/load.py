@@ -1,7 +1,7 @@
 """The files of `schemas/bindings/`, and what of them holds for one version of CUB."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +14,7 @@ from policygen.bindings.rows import chosen
 from policygen.cache import digest, keep, kept, written_by
 from policygen.config import configured, load_toml
 from policygen.errors import InputError
+from policygen.model.arch import family_arch
 from policygen.model.bindings import (
     AxisType,
     BenchmarkBinding,
@@ -62,10 +63,34 @@ class Bound:
             if family.namespace == site.scope
         }
         return tuple(
-            (binding, declared[binding.name])
+            (self._as_declared(binding, declared), declared[binding.name])
             for binding in self.families
             if binding.site == site.name and binding.name in declared
         )
+
+    def _as_declared(
+        self, binding: FamilyBinding, declared: "Mapping[str, Family]"
+    ) -> FamilyBinding:
+        """The binding; that of an earlier family where a header has one that is made after it."""
+        family = declared[binding.name]
+        if len(binding.args) == len(family.parameters):
+            return binding
+        end = family.name.removeprefix(family.arch)
+        types = [parameter.type for parameter in family.parameters]
+        alike = [
+            one
+            for one in self.families
+            if one.site == binding.site
+            and one.name.endswith(end)
+            and family_arch(one.name) < family_arch(family.name)
+            and (other := declared.get(one.name))
+            and [parameter.type for parameter in other.parameters] == types
+            and len(one.args) == len(types)
+        ]
+        if not alike:
+            return binding
+        like = max(alike, key=lambda one: family_arch(one.name))
+        return like.model_copy(update={"name": family.name})
 
     def site(self, name: str, dialect: Dialect) -> Site | None:
         """Where a call is decided, in one dialect."""

@@ -416,6 +416,16 @@ def test_the_family_of_an_architecture_is_its_own_or_made_after_the_one_before()
     }
 
 
+def test_a_parameter_that_nothing_of_a_family_says_is_refused():
+    oracle = by_key()
+    headers = {oracle.header: read_header(oracle.header, oracle.data)}
+    bench = benchmark("3.0.1", "reduce.by_key")
+    spot = family_spot(bench, Selected({}), TuningTree(CUB, headers, {}), "sm100")
+    with pytest.raises(InputError) as caught:
+        spot.members(bench, {"ipt": 10, "pfd": 1})
+    assert str(caught.value) == "tuning_reduce_by_key.cuh has no place for pfd"
+
+
 def test_an_entry_of_another_family_takes_nothing():
     oracle, other = sums(), by_key()
     found = []

@@ -17,7 +17,7 @@ from policygen.dialects.specializations.keys import (
     type_positions,
 )
 from policygen.errors import InputError
-from policygen.model.arch import arch_number
+from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
 from policygen.model.entry_text import AddedMember, Content, Slot
 from policygen.model.selection import Selected, Values
@@ -164,7 +164,9 @@ def family_spot(
         )
     binding, family = max(earlier, key=_by_arch)
     said = {name for rule in binding.members.values() for name in rule.parameters}
-    newest, _ = max(known, key=_by_arch)
+    # Of what later versions of CUB have too: what their entries say can be said by new ones here.
+    rows = (one for one in algorithm.families if one.site == site.name)
+    newest = max(rows, key=lambda one: family_arch(one.name))
     later = {m: r for m, r in newest.members.items() if r.parameters and not r.parameters & said}
     name = f"{arch}{family.name.removeprefix(family.arch)}"
     return Specialization(told, site, binding, family, name, unsaid_members=later)
