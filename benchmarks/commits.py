@@ -42,9 +42,11 @@ from policygen.tree.manifest import shipped
 
 # "// ipt_20.tpb_256.ns_0": two parameters at least, or their number would be part of any name
 LABEL = r"[a-z]_-?[0-9]+\.[a-z]+[0-9a-z]*_-?[0-9]+"
+_LABELS = re.compile(rb"//\s*((?:[a-z]+[0-9a-z]*_-?[0-9]+\.)+[a-z]+[0-9a-z]*_-?[0-9]+)\b")
 # "…: T=I8 OffsetT=I32 ipt_20.tpb_256, T=I16 …": who wants what
 _WHO = re.compile(r": (?:cub\.bench\.\S+ )?\w+=\S+ .*$", re.DOTALL)
 NOTHING_NEW = "no entry of its headers says what the parent's does not say"
+UNREAD = "no entry or return that is read has"
 NOTHING_TUNED = "no workload gets other values under a label"
 
 
@@ -127,7 +129,8 @@ def replayed(history: History, commit: Commit) -> Iterator[Replay]:
             yield Replay(commit, note=first_line(error))
             return
         if not archs:
-            yield Replay(commit, note=NOTHING_NEW)
+            lost = len(unread(before, after, headers))
+            yield Replay(commit, note=f"new labels that {UNREAD}: {lost}" if lost else NOTHING_NEW)
         for arch in archs:
             yield _on(commit, arch, (before, after), headers, work / arch)
 
@@ -220,6 +223,27 @@ def _said(headers: Iterable[TuningHeader]) -> set[tuple[str, ...]]:
         for entry in family.specializations
         if any(not label.rejected for label in entry.labels)
     }
+
+
+def unread(before: Session, after: Session, headers: Sequence[str]) -> frozenset[str]:
+    """Labels that a commit adds to headers, and that stand with nothing that is read."""
+    old, new = (
+        {
+            label.decode()
+            for path in tree.tuning_headers(side.cub)
+            if path.name in headers
+            for label in _LABELS.findall(path.read_bytes())
+        }
+        for side in (before, after)
+    )
+    known = {
+        label.variant
+        for header in (read_tree(after.cub, headers).headers if headers else ())
+        for family in families(header)
+        for entry in family.entries
+        for label in entry.labels
+    }
+    return frozenset(new - old - known)
 
 
 def tuned(had: Rows, upstream: Rows, labelled: Mapping[Point, str]) -> dict[Point, str]:

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import replays
 from benchmarks.commits import (
     NOTHING_NEW,
+    UNREAD,
     Commit,
     History,
     Replay,
@@ -35,6 +36,7 @@ from policygen.model.resolve import ResolvedRow
 from policygen.source.splice import edit_at, splice
 from policygen.tree import open_tree
 from tests.probing import TUNINGS, root
+from tests.source.headers import MINI
 from tests.tiers import slow
 
 POINT = ("cub.bench.reduce.sum", (("T", "I8"),))
@@ -207,6 +209,20 @@ def test_the_table_has_counts_and_below_it_the_reasons():
         f"  2 rejected: it is why (cub.bench.reduce.sum T=I16 {LABEL})",
         "  1 tool wrong: changed (cub.bench.reduce.sum T=I16)",
     ]
+
+
+def test_labels_that_stand_with_no_entry_are_told(small: Path, tmp_path: Path):
+    """The miniature tree has another header with one that nothing reads."""
+    work = small.parent / "work"
+    shutil.copytree(MINI.parents[4], work, dirs_exist_ok=True)
+    commit(work, "a tree")
+    header = work / "cub" / TUNINGS / "tuning_sift.cuh"
+    header.write_text(f"{header.read_text()}// {LABEL}, and nothing of it\n")
+    commit(work, "a remark")
+    history = History(work)
+    (one,) = history.commits(["HEAD"])
+    (found,) = replayed(history, one)
+    assert found == Replay(one, note=f"new labels that {UNREAD}: 1")
 
 
 @slow
