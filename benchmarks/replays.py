@@ -24,7 +24,6 @@ from benchmarks.replaying import (
     Wanted,
     ask,
     ending,
-    families,
     label_means,
     labels,
     planned,
@@ -35,7 +34,7 @@ from benchmarks.replaying import (
 from policygen import open_session
 from policygen.app.reading import read_tree
 from policygen.app.session import Session
-from policygen.errors import PolicygenError
+from policygen.errors import InputError, PolicygenError
 from policygen.model.base import Span
 from policygen.source.splice import edit_at, splice
 
@@ -45,6 +44,8 @@ def deleted(tree: Path, arch: str) -> list[Replayed]:
     with TemporaryDirectory() as folder:
         work = Path(folder)
         session = open_session(str(tree))
+        if session.cub.has_selectors:
+            raise InputError(f"CUB {session.cub.version} has returns, which are not taken out")
         before = ask(session, arch).rows
         labelled = dict(labels(session, before, arch))
         copy = work / "tree"
@@ -76,7 +77,7 @@ def _take_out(session: Session, copy: Path, arch: str) -> None:
             Span(
                 entry.comment_span.start if entry.comment_span else entry.span.start, entry.span.end
             )
-            for family in families(header)
+            for family in header.families
             if family.arch == arch
             for entry in family.specializations
         ]
