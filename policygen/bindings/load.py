@@ -62,34 +62,38 @@ class Bound:
             for family in header.families
             if family.namespace == site.scope
         }
-        return tuple(
-            (self._as_declared(binding, declared), declared[binding.name])
-            for binding in self.families
-            if binding.site == site.name and binding.name in declared
-        )
+        rows = {one.name: one for one in self.families if one.site == site.name}
+        names = [*(n for n in rows if n in declared), *(n for n in declared if n not in rows)]
+        pairs = ((self._row_for(declared[name], rows, declared), declared[name]) for name in names)
+        known = ((row, family) for row, family in pairs if row is not None)
+        return tuple(sorted(known, key=lambda pair: names.index(pair[0].name)))
 
-    def _as_declared(
-        self, binding: FamilyBinding, declared: "Mapping[str, Family]"
-    ) -> FamilyBinding:
-        """The binding; that of an earlier family where a header has one that is made after it."""
-        family = declared[binding.name]
-        if len(binding.args) == len(family.parameters):
-            return binding
+    def _row_for(
+        self,
+        family: "Family",
+        rows: Mapping[str, FamilyBinding],
+        declared: "Mapping[str, Family]",
+    ) -> FamilyBinding | None:
+        """A family's own row; of one that was made after another in the header the other's."""
+        own = rows.get(family.name)
+        if own and len(own.args) == len(family.parameters):
+            return own
         end = family.name.removeprefix(family.arch)
         types = [parameter.type for parameter in family.parameters]
         alike = [
-            one
-            for one in self.families
-            if one.site == binding.site
-            and one.name.endswith(end)
-            and family_arch(one.name) < family_arch(family.name)
-            and (other := declared.get(one.name))
+            row
+            for row in rows.values()
+            if row.name.endswith(end)
+            and (other := declared.get(row.name))
+            and other is not family
             and [parameter.type for parameter in other.parameters] == types
-            and len(one.args) == len(types)
+            and len(row.args) == len(types)
         ]
         if not alike:
-            return binding
-        like = max(alike, key=lambda one: family_arch(one.name))
+            return own
+        number = family_arch(family.name)
+        # The newest of those before it, else the newest of all.
+        like = max(alike, key=lambda row: (family_arch(row.name) < number, family_arch(row.name)))
         return like.model_copy(update={"name": family.name})
 
     def site(self, name: str, dialect: Dialect) -> Site | None:

@@ -152,10 +152,13 @@ class Planner:
             try:
                 compared = self._compare(draft)
             except EffectError:
-                added = [write for write in outcome.writes if write.spots[0].ahead]
+                added = [write for write in outcome.writes if write.spots[0].unsure]
                 if not added:
                     raise
-                dead |= dict.fromkeys(_points(added), "with a return for it nothing compiles")
+                for write in added:
+                    what = "return" if write.spots[0].ahead else "family"
+                    reason = f"with a {what} for it nothing compiles"
+                    dead |= dict.fromkeys(_points([write]), reason)
                 continue
             left = unsaid(cases, outcome.actions, compared, self.options.arch)
             cases, more = said_in_full(cases, left)

@@ -117,11 +117,11 @@ def with_new(
 
 
 def _like(family: Family, names: Sequence[str]) -> str | None:
-    """Finds the newest earlier family that is called the same but for its arch."""
+    """Finds the newest earlier family that is called the same but for its arch, else the newest."""
     end = family.name.removeprefix(family.arch)
     number = arch_number(family.arch)
-    earlier = [name for name in names if name.endswith(end) and family_arch(name) <= number]
-    return max(earlier, key=family_arch, default=None)
+    same = [name for name in names if name.endswith(end)]
+    return max(same, key=lambda one: (family_arch(one) <= number, family_arch(one)), default=None)
 
 
 def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:

@@ -10,7 +10,7 @@ from policygen import Options, ResultFiles, open_session, plan_tunings
 from policygen.dialects.header import read_header
 from policygen.model.base import Span
 from policygen.source.splice import edit_at, splice
-from tests.probing import changed_tree, header
+from tests.probing import TUNINGS, changed_tree, header
 
 SM100 = "sm100"
 
@@ -79,3 +79,26 @@ def test_a_family_that_a_tree_does_not_have_yet_says_all_that_its_label_says(
 def _packed(text: str) -> str:
     """Without white space: columns are aligned."""
     return re.sub(r"\s+", "", text)
+
+
+@pytest.mark.slow
+@pytest.mark.trees
+@pytest.mark.nvcc
+def test_an_architecture_before_all_families_of_a_header_gets_one_and_then_more(
+    tmp_path: Path,
+) -> None:
+    """Sums have tunings for sm100 alone; the second plan writes to what the first one made."""
+    name, bench = "tuning_reduce.cuh", "cub.bench.reduce.sum"
+    tree, decided = changed_tree(tmp_path, "3.0.1", {}), []
+    for number, workload in enumerate((("I32", "I32"), ("I64", "I32"))):
+        database = tmp_path / f"{number}.db"
+        winners: dict[Workload | None, str | None] = {workload: "ipt_20.tpb_256.ipv_2"}
+        benchmark_database(database, bench, "3.0.1", GPUS["sm90"], winners)
+        session, options = open_session(str(tree)), Options(arch="sm90")
+        made = plan_tunings(session, ResultFiles([str(database)]), options)
+        decided += [(one.decision, one.target and one.target.family) for one in made.plan.actions]
+        decided.append(made.plan.policies)
+        path = tree / TUNINGS / name
+        path.unlink()
+        path.write_bytes(made.changed[name])
+    assert decided == [("add", "sm90_tuning"), ("Policy900",), ("add", "sm90_tuning"), ()]

@@ -105,9 +105,12 @@ def test_a_benchmark_whose_header_the_tree_lacks_is_rejected():
     assert told(made) == [("I32 I32 I32", "reject", "the tree has no tuning_reduce_by_key.cuh")]
 
 
-def test_an_architecture_before_all_families_is_rejected():
+def test_an_architecture_before_all_families_needs_a_chain_to_be_linked_into():
     made = plan(sums(), {I32: ONE}, arch="sm90")
-    reason = "tuning_reduce.cuh has no family of tunings for sm90 or an earlier architecture"
+    reason = (
+        "tuning_reduce.cuh: no chain of policies reads a family of cub::detail::reduce."
+        " A new architecture needs a chain to be linked into."
+    )
     assert told(made) == [("I32 I32", "reject", reason)]
 
 
