@@ -99,9 +99,19 @@ def _sites(
             }
         elif any(row for row, _ in fitting.values()):
             chosen |= {g: fitting[g] if g in selectors else best[g] for g in lot}
+        elif any(_lacks_policy(row, held) for row, _ in first.values() if row):
+            chosen |= dict.fromkeys(lot, NOTHING)
         else:
             chosen |= first
     return chosen
+
+
+def _lacks_policy(site: Site, held: TreeText) -> bool:
+    """Whether a header has a site's hub, and nothing that is called as the policy is."""
+    text = held.headers.get(site.header)
+    if text is None or site.is_selector or not site.policy or not _has_hub(site, text):
+        return False
+    return not re.search(rf"\b{site.policy.partition('::')[0]}\b", text)
 
 
 def _fitting(rows: Sequence[Site], at: tuple[int, ...], held: TreeText) -> Fitting:
@@ -149,13 +159,15 @@ def _benchmarks(
 ) -> dict[Alternatives[BenchmarkBinding], BenchmarkBinding | None]:
     """Chooses benchmarks that give a site its roles; none where the tree lacks what they name."""
     known = {role for one in binding.benchmarks for role in (*one.roles, *one.constants)}
+    decided = {site.name for site in sites}
     needed: dict[str, set[str]] = {}
     for site in sites:
         needed.setdefault(site.name, set()).update(known & {*WORD.findall(site.hub)})
     chosen: dict[Alternatives[BenchmarkBinding], BenchmarkBinding | None] = {}
     for group in groups(binding.algorithm, binding.benchmarks):
         first = guess(group.rows, at)
-        there = [row for row in group.rows if _names_exist(row, held)] if first else []
+        decides = first is not None and first.site in decided
+        there = [row for row in group.rows if _names_exist(row, held)] if decides else []
         fits = _first(
             there, at, lambda row: needed.get(row.site, set()) <= {*row.roles, *row.constants}
         )

@@ -1,7 +1,7 @@
 """The files of `schemas/bindings/`, and what of them holds for one version of CUB."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +14,7 @@ from policygen.bindings.rows import chosen
 from policygen.cache import digest, keep, kept, written_by
 from policygen.config import configured, load_toml
 from policygen.errors import InputError
+from policygen.model.arch import family_arch
 from policygen.model.bindings import (
     AxisType,
     BenchmarkBinding,
@@ -61,11 +62,39 @@ class Bound:
             for family in header.families
             if family.namespace == site.scope
         }
-        return tuple(
-            (binding, declared[binding.name])
-            for binding in self.families
-            if binding.site == site.name and binding.name in declared
-        )
+        rows = {one.name: one for one in self.families if one.site == site.name}
+        names = [*(n for n in rows if n in declared), *(n for n in declared if n not in rows)]
+        pairs = ((self._row_for(declared[name], rows, declared), declared[name]) for name in names)
+        known = ((row, family) for row, family in pairs if row is not None)
+        return tuple(sorted(known, key=lambda pair: names.index(pair[0].name)))
+
+    def _row_for(
+        self,
+        family: "Family",
+        rows: Mapping[str, FamilyBinding],
+        declared: "Mapping[str, Family]",
+    ) -> FamilyBinding | None:
+        """A family's own row; of one that was made after another in the header the other's."""
+        own = rows.get(family.name)
+        if own and len(own.args) == len(family.parameters):
+            return own
+        end = family.name.removeprefix(family.arch)
+        types = [parameter.type for parameter in family.parameters]
+        alike = [
+            row
+            for row in rows.values()
+            if row.name.endswith(end)
+            and (other := declared.get(row.name))
+            and other is not family
+            and [parameter.type for parameter in other.parameters] == types
+            and len(row.args) == len(types)
+        ]
+        if not alike:
+            return own
+        number = family_arch(family.name)
+        # The newest of those before it, else the newest of all.
+        like = max(alike, key=lambda row: (family_arch(row.name) < number, family_arch(row.name)))
+        return like.model_copy(update={"name": family.name})
 
     def site(self, name: str, dialect: Dialect) -> Site | None:
         """Where a call is decided, in one dialect."""

@@ -65,8 +65,11 @@ class FamilySpot(Spot, ABC):
 
     def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
         """The values of an entry for a variant of the benchmark as it was measured."""
-        rules = {**self.unsaid_members, **self.binding.members}.values()
+        of = self.binding
+        rules = (*self.unsaid_members.values(), *of.members.values(), *of.optional.values())
         said = {name for rule in rules for name in rule.parameters}
+        if lost := [name for name in variant if name not in said and name not in measured.fixed]:
+            raise InputError(f"{self.header} has no place for {', '.join(lost)}")
         for name, value in measured.fixed.items():
             if name not in said and variant.get(name, value) != value:
                 raise InputError(

@@ -82,6 +82,11 @@ class Spot(ABC):
         return False
 
     @property
+    def unsure(self) -> bool:
+        """Whether a header with what is added may not compile."""
+        return self.ahead
+
+    @property
     def too_broad(self) -> str | None:
         """Why no entry can be added: it would take others, too."""
         return None

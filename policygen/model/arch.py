@@ -9,6 +9,8 @@ from pydantic import AfterValidator
 # sm90, sm_90, 90, 9.0, SM_103, 12.0, sm_90a
 _SPELLING = re.compile(r"(?i)(?:sm_?|compute_?)?(?:(\d+)\.(\d)|(\d{2,3}))([af]?)")
 
+_CALLED = re.compile(r"sm(\d+)_")
+
 
 def parse_arch(text: str) -> str:
     """The one spelling of an architecture: `sm90`."""
@@ -23,6 +25,13 @@ def parse_arch(text: str) -> str:
 def arch_number(arch: str) -> int:
     """`sm90` as 90, for sorting."""
     return int(parse_arch(arch)[2:])
+
+
+@cache
+def family_arch(name: str) -> int:
+    """`sm90_small_key_tuning` as 90; 0 for a name with no architecture."""
+    match = _CALLED.match(name)
+    return int(match[1]) if match else 0
 
 
 def ptx_version_to_arch(number: int) -> str:

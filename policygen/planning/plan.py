@@ -175,10 +175,13 @@ class Planner:
             try:
                 compared = self._compare(draft)
             except EffectError:
-                added = [w for w in outcome.writes if w.spots[0].ahead or w.content.added]
+                added = [w for w in outcome.writes if w.spots[0].unsure or w.content.added]
                 if not added:
                     raise
-                dead |= dict.fromkeys(_points(added), "with a return for it nothing compiles")
+                for write in added:
+                    what = "return" if write.spots[0].ahead else "family"
+                    reason = f"with a {what} for it nothing compiles"
+                    dead |= dict.fromkeys(_points([write]), reason)
                 continue
             others = unsaid(cases, outcome.actions, compared, self.options.arch)
             cases, more = said_in_full(cases, others)

@@ -8,6 +8,7 @@ from policygen.bindings.load import Bound, axis_values, bound, types
 from policygen.bindings.rows import read
 from policygen.errors import InputError
 from policygen.hints import anchored, listed
+from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
 from policygen.model.tuning import Family, TuningHeader
@@ -116,15 +117,11 @@ def with_new(
 
 
 def _like(family: Family, names: Sequence[str]) -> str | None:
-    """Finds the newest earlier family that is called the same but for its arch."""
+    """Finds the newest earlier family that is called the same but for its arch, else the newest."""
     end = family.name.removeprefix(family.arch)
-    earlier = [name for name in names if name.endswith(end) and _arch(name) <= _arch(family.name)]
-    return max(earlier, key=_arch, default=None)
-
-
-def _arch(name: str) -> int:
-    """`sm90_tuning` as 90."""
-    return int(re.sub(r"\D.*", "", name.removeprefix("sm")))
+    number = arch_number(family.arch)
+    same = [name for name in names if name.endswith(end)]
+    return max(same, key=lambda one: (family_arch(one) <= number, family_arch(one)), default=None)
 
 
 def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:

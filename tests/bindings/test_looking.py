@@ -44,6 +44,19 @@ def test_a_release_is_read_as_its_version_says(version):
 
 
 @pytest.mark.trees
+def test_a_site_whose_policy_a_header_does_not_name_is_not_asked_and_told(tmp_path):
+    """Main between 3.1 and 3.2 has a hub of sums, and nothing nondeterministic in it."""
+    name = "tuning_reduce.cuh"
+    data = header("3.2.0", name).replace(b"ReduceNondeterministicPolicy", b"AnotherPolicy")
+    cub = looked(tree.open_tree(changed_tree(tmp_path, "3.2.0", {name: data})))
+    assert site(cub.bindings, "reduce", "nondeterministic", "specializations") is None
+    assert site(cub.bindings, "reduce", "reduce", "specializations") is not None
+    assert remarks(cub)[-1] == (
+        "cub.bench.reduce.nondeterministic: the tree has nothing that they call; they are not asked"
+    )
+
+
+@pytest.mark.trees
 def test_a_tree_that_is_called_as_a_later_release_is_read_as_what_it_holds(tmp_path):
     """Main has the version of the next release from the day of the last one on."""
     made = changed_tree(tmp_path, "3.5.0", {})

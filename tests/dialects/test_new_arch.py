@@ -344,6 +344,23 @@ def test_a_header_on_few_lines_is_understood():
     assert new.declaration == "\n\ntemplate <class T, int Size> struct sm100_tuning;"
 
 
+def test_an_architecture_before_all_families_is_made_after_the_newest_and_falls_back_to_its_own():
+    data = small(OLDEST, NEWER, TOP)
+    header, new = added_to(data, "sm80", "sm86")
+    assert (new.name, new.like.name, new.policies) == (
+        "sm80_tuning",
+        "sm90_tuning",
+        ("Policy800", "Policy860"),
+    )
+    chain = reread(header, applied(header, data, new)).chains[0]
+    assert order(chain) == ["Policy900", "Policy860", "Policy800", "Policy500"]
+    uses = {p.name: [(u.family, u.fallback) for u in p.uses] for p in chain.policies if p.uses}
+    assert uses == {
+        "Policy800": [("sm80_tuning", "Policy500::type")],
+        "Policy900": [("sm90_tuning", "Policy500::type")],
+    }
+
+
 def test_a_chain_of_one_policy_gets_a_second_one():
     alone = NEWER.replace("Policy500>", "Policy900>")
     _, new = added_to(small(alone, TOP))
@@ -415,9 +432,9 @@ DIRECT = """struct Policy900 : ChainedPolicy<900, Policy900, Policy500> {
         ),
         (
             small(OLDEST, NEWER, TOP),
-            "sm80",
+            "sm37",
             None,
-            "tuning_demo.cuh: cub::detail::demo has no family for an architecture before sm80\n"
+            "tuning_demo.cuh: cub::detail::demo has no family for an architecture before sm37\n"
             "  The first policy of policy_hub that reads one is Policy900.",
         ),
         (

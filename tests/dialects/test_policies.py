@@ -83,6 +83,16 @@ def test_a_policys_own_selection_hides_the_hubs():
             ("sm90_tuning", ("T", "f<T>()"), "choose", ("threads", "delay"), "DefaultPolicy::type"),
         ),
         (
+            "using P = decltype(choose<encode::sm90_tuning<T>>(0));",
+            SELECT,
+            ("sm90_tuning", ("T",), "choose", ("threads", "delay"), "DefaultPolicy::type"),
+        ),
+        (
+            "using tuned = typename ::cub::sm90_tuning<T>; using P = Agent<tuned::threads>;",
+            "",
+            ("sm90_tuning", ("T",), None, ("threads",), None),
+        ),
+        (
             "using tuned = sm90_tuning<T>; using P = Agent<tuned::threads, tuned::items>;",
             "",
             ("sm90_tuning", ("T",), None, ("threads", "items"), None),

@@ -91,7 +91,10 @@ def test_every_family_of_sm90_is_updated_and_later_archs_keep_theirs(version):
         root(version), winners(version), together=same_for_all, arch="sm90", force=True
     )
     check(planned)
-    assert written_families(planned) == families_of(planned, "sm90")
+    written, known = written_families(planned), families_of(planned, "sm90")
+    assert written >= known
+    # Sums have families of later architectures alone, and get one that is made after those.
+    assert {namespace for namespace, _ in written - known} == {"cub::detail::reduce"}
     decisions = Counter(action.decision for action in planned.plan.actions)
     # Families of sm90 have no load modifier: what was measured with another one is rejected.
     assert decisions["update"] > 150

@@ -105,9 +105,12 @@ def test_a_benchmark_whose_header_the_tree_lacks_is_rejected():
     assert told(made) == [("I32 I32 I32", "reject", "the tree has no tuning_reduce_by_key.cuh")]
 
 
-def test_an_architecture_before_all_families_is_rejected():
+def test_an_architecture_before_all_families_needs_a_chain_to_be_linked_into():
     made = plan(sums(), {I32: ONE}, arch="sm90")
-    reason = "tuning_reduce.cuh has no family of tunings for sm90 or an earlier architecture"
+    reason = (
+        "tuning_reduce.cuh: no chain of policies reads a family of cub::detail::reduce."
+        " A new architecture needs a chain to be linked into."
+    )
     assert told(made) == [("I32 I32", "reject", reason)]
 
 
@@ -414,6 +417,16 @@ def test_the_family_of_an_architecture_is_its_own_or_made_after_the_one_before()
         "sm100": ("sm100_tuning", "sm100_tuning", False),
         "sm120": ("sm100_tuning", "sm120_tuning", True),
     }
+
+
+def test_a_parameter_that_nothing_of_a_family_says_is_refused():
+    oracle = by_key()
+    headers = {oracle.header: read_header(oracle.header, oracle.data)}
+    bench = benchmark("3.0.1", "reduce.by_key")
+    spot = family_spot(bench, Selected({}), TuningTree(CUB, headers, {}), "sm100")
+    with pytest.raises(InputError) as caught:
+        spot.members(bench, {"ipt": 10, "pfd": 1})
+    assert str(caught.value) == "tuning_reduce_by_key.cuh has no place for pfd"
 
 
 def test_an_entry_of_another_family_takes_nothing():

@@ -45,13 +45,17 @@ def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> C
     _check_free(header, ordered, arch)
     below = [policy for policy in ordered if policy_number(policy) < arch_number(arch)]
     readers = [p for p in below if _uses(p, families)]
-    if not readers:
-        first = next(policy for policy in ordered if _uses(policy, families))
-        raise InputError(
-            f"{header.name}: {namespace} has no family for an architecture before {arch}",
-            f"The first policy of {chain.hub} that reads one is {first.name}.",
-        )
-    reader = _reader(text, below[-1], readers, families)
+    if readers:
+        reader = _reader(text, below[-1], readers, families)
+    else:
+        reader = next(p for p in reversed(ordered) if _uses(p, families))
+        read = [families[name] for name in _uses(reader, families)]
+        if not below or any(e.kind == "primary" and e.body_span for f in read for e in f.entries):
+            first = next(policy for policy in ordered if _uses(policy, families))
+            raise InputError(
+                f"{header.name}: {namespace} has no family for an architecture before {arch}",
+                f"The first policy of {chain.hub} that reads one is {first.name}.",
+            )
     uses = _uses(reader, families)
     if len(uses) > 1:
         raise InputError(

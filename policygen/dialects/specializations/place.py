@@ -17,7 +17,7 @@ from policygen.dialects.specializations.keys import (
     type_positions,
 )
 from policygen.errors import InputError
-from policygen.model.arch import arch_number
+from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
 from policygen.model.entry_text import AddedMember, Content, Slot
 from policygen.model.selection import Selected, Values
@@ -37,6 +37,11 @@ class Specialization(FamilySpot):
     def is_new(self) -> bool:
         """Whether the header does not have its family yet."""
         return self.name != self.family.name
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it is made after a later one, which may need what is declared later."""
+        return self.is_new and family_arch(self.name) < family_arch(self.family.name)
 
     @property
     def args(self) -> tuple[str, ...]:
@@ -150,7 +155,10 @@ class Specialization(FamilySpot):
 def family_spot(
     benchmark: BenchmarkBinding, told: Selected, sources: TuningTree, arch: str
 ) -> Specialization:
-    """In the architecture's family, or in one that is made after that of an earlier one."""
+    """In the architecture's family, or in one that is made after that of an earlier one.
+
+    Where there is none before it, the newest is followed: it has most of what can be said.
+    """
     algorithm, site = site_of(benchmark, sources.cub.bindings, "specializations")
     header = sources.headers.get(site.header)
     if header is None:
@@ -158,16 +166,24 @@ def family_spot(
     known = algorithm.families_at(site, [header])
     number = arch_number(arch)
     earlier = [pair for pair in known if arch_number(pair[1].arch) <= number]
-    if not earlier:
+    following = [pair for pair in known if _only_declared(pair[1])]
+    if not (earlier or following):
         raise InputError(
             f"{site.header} has no family of tunings for {arch} or an earlier architecture"
         )
-    binding, family = max(earlier, key=_by_arch)
+    binding, family = max(earlier or following, key=_by_arch)
     said = {name for rule in binding.members.values() for name in rule.parameters}
-    newest, _ = max(known, key=_by_arch)
+    # Of what later versions of CUB have too: what their entries say can be said by new ones here.
+    rows = (one for one in algorithm.families if one.site == site.name)
+    newest = max(rows, key=lambda one: family_arch(one.name))
     later = {m: r for m, r in newest.members.items() if r.parameters and not r.parameters & said}
     name = f"{arch}{family.name.removeprefix(family.arch)}"
     return Specialization(told, site, binding, family, name, unsaid_members=later)
+
+
+def _only_declared(family: Family) -> bool:
+    """Whether its primary template has no values: what has no entry is left to policies."""
+    return any(e.kind == "primary" and e.body_span is None for e in family.entries)
 
 
 def _by_arch(pair: tuple[FamilyBinding, Family]) -> int:

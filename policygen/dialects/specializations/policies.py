@@ -20,9 +20,9 @@ _MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")
 # Any struct but a tuning can be a hub; there are hundreds of those.
 _ANY_STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(?!sm\d)(\w+)[^{};()=]*\{")
 _FAMILY = re.compile(rb"\b(sm\d{2,3}_\w+)\s*<")
-# "decltype(select_agent_policy<" before a use, "using tuning =" before a use
-_RECEIVER = re.compile(rb"\b(\w+)\s*<\s*(?:typename\s+)?\Z")
-_ALIASED = re.compile(rb"\busing\s+(\w+)\s*=\s*(?:typename\s+)?\Z")
+# "decltype(select_agent_policy<encode::" before a use, "using tuning =" before a use
+_RECEIVER = re.compile(rb"\b(\w+)\s*<\s*(?:typename\s+)?(?:::)?(?:\w+::)*\Z")
+_ALIASED = re.compile(rb"\busing\s+(\w+)\s*=\s*(?:typename\s+)?(?:::)?(?:\w+::)*\Z")
 _TEMPLATE = re.compile(rb"template(?<=\btemplate)\s*<")
 _TYPE_PARAMETER = re.compile(rb"\s*(?:typename|class)\s+(\w+)")
 _DECLARATION_END = re.compile(rb"[;{]")
