@@ -76,9 +76,9 @@ class Writer:
         shape = shown if new.content.kind == "values" else sibling
         lone = new.guard is None and new.alias is None
         if lone and sibling and shape and shape.layout == "line":
-            text = entry_text.line(family, name, new, types, sibling, shown)
+            text = entry_text.line(family, name, new, types, sibling)
         else:
-            text = entry_text.block(family, name, new, types, sibling, shown)
+            text = entry_text.block(family, name, new, types, sibling)
         first = spelling.indent_of(self.text.data, sibling.span.start) if sibling else ""
         fitted = self._fitted(text, sibling, shown)
         return fitted if fitted.startswith("#") else first + fitted
@@ -112,7 +112,7 @@ class Writer:
         types = entry_text.member_types(self.header, family, shown)
         shape = shown if content.kind == "values" else entry
         layout = "line" if entry.layout == "line" and shape and shape.layout == "line" else "block"
-        tail = entry_text.body(family, content, entry.args, types, shown, layout=layout)
+        tail = entry_text.body(family, content, entry.args, types, layout=layout)
         start = self.text.code.index(b">", entry.args_span.end) + 1
         span = Span(start, entry.span.end)
         edits = [self._edit(span, self._fitted(tail, entry, shown), reason)]
@@ -122,7 +122,7 @@ class Writer:
         return [*self._provenance.noted(entry, content, reason, body=span, above=above), *edits]
 
     def _broken_up(self, entry: Entry, reason: str) -> list[Edit]:
-        """A line for `template <…>` alone, and a blank one above what has become a block."""
+        """A line for `template <…>` alone, and blank ones around what has become a block."""
         assert entry.args_span is not None
         data, start = self.text.data, entry.span.start
         struct = start + self.text.code[start : entry.args_span.start].rindex(b"struct")
@@ -132,6 +132,9 @@ class Writer:
         above = self._places.start(entry, inside=True)
         if not self._places.opens(above):
             edits.append(self._edit(Span(above, above), self.newline, reason))
+        below = self._places.end(entry, inside=True)
+        if not self._places.closes(below):
+            edits.append(self._edit(Span(below, below), self.newline, reason))
         return edits
 
     def _fitted(self, text: str, sibling: Entry | None, shown: Entry | None) -> str:
