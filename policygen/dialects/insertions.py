@@ -21,7 +21,7 @@ def with_insertions(edits: Iterable[Edit], insertions: Iterable[Insertion]) -> l
         found = [edit for edit in found if edit not in there]
         for edit in there:
             _add(texts, edit)
-        joined = "".join(text for text, _ in texts)
+        joined = _joined([text for text, _ in texts])
         reason = "; ".join(dict.fromkeys(reason for _, reason in texts))
         found.append(Edit(span=Span(at, at), old="", new=joined, reason=reason))
     return sorted(found, key=lambda edit: edit.span)
@@ -35,3 +35,14 @@ def _add(texts: list[tuple[str, str]], edit: Edit) -> None:
         return
     at = 0 if blank and first.startswith(edit.new) else len(texts)
     texts.insert(at, (edit.new, edit.reason))
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """One behind the other; the blank line between two is not doubled."""
+    found = ""
+    for text in texts:
+        line = "\r\n" if text.startswith("\r\n") else "\n"
+        if text.startswith(line * 2) and found.endswith(line):
+            found = found.removesuffix(line)
+        found += text
+    return found

@@ -32,3 +32,19 @@ def test_an_edit_elsewhere_is_left():
         other,
         Edit(span=Span(5, 5), old="", new="entry", reason="new"),
     ]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        pytest.param(["\n\na\n", "\n\nb\n"], "\n\na\n\nb\n", id="behind an entry, before another"),
+        pytest.param(["\n\na", "\n\nb"], "\n\na\n\nb", id="behind the last"),
+        pytest.param(["\na", "\nb"], "\na\nb", id="lines"),
+        pytest.param(["a\n\n", "b\n\n"], "a\n\nb\n\n", id="before an entry"),
+    ],
+)
+def test_what_goes_to_one_place_has_one_blank_line_between(texts, expected, ending):
+    texts = [text.replace("\n", ending) for text in texts]
+    (found,) = with_insertions([], [(5, text, "new") for text in texts])
+    assert found.new == expected.replace("\n", ending)

@@ -40,6 +40,15 @@ CASES = {
     ),
     "line": ("sm90", {}, {"radix_sort.keys I8 I32": "ipt_18.tpb_384"}),
     "base": ("sm90", {}, {"scan.exclusive.sum F64 I32": f"ipt_20.tpb_256.{DELAY}.trp_1.ld_0"}),
+    # No entry has keys of 128 bits: they get a heading as the others have one.
+    "heading": (
+        "sm100",
+        {},
+        {
+            "select.unique_by_key I128 I16 I32": f"ipt_12.tpb_512.trp_0.ld_0.{DELAY}",
+            "select.unique_by_key I128 I32 I32": f"ipt_13.tpb_512.trp_0.ld_0.{DELAY}",
+        },
+    ),
     # What its siblings inherit does not fit: values, in the order of the family beside it.
     "values": (
         "sm90",

@@ -1,12 +1,14 @@
 """Edits that give an entry other values, or put a new one beside its siblings."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from policygen.dialects.provenance import Provenance
 from policygen.dialects.specializations import entry_text
 from policygen.dialects.specializations.member_edits import member_edits
-from policygen.dialects.specializations.siblings import neighbour
+from policygen.dialects.specializations.sections import Headed, find_sections, heading_like
+from policygen.dialects.specializations.siblings import Neighbour, neighbour
 from policygen.dialects.surroundings import Surroundings
 from policygen.errors import InputError
 from policygen.model.base import Span
@@ -31,6 +33,7 @@ class Writer:
         self.newline = spelling.newline(text.data)
         self._places = Surroundings(text)
         self._provenance = Provenance(text)
+        self._opened_at: set[tuple[int, str]] = set()
 
     def update(self, family: Family, entry: Entry, content: Content, reason: str) -> list[Edit]:
         """Other values for an entry that is there; nothing where it has them."""
@@ -46,7 +49,8 @@ class Writer:
 
     def insertion(self, family: Family, new: NewEntry) -> tuple[int, str]:
         """Where a new entry goes, and its text with the blank lines around it."""
-        beside = neighbour(family, new.key)
+        sections = find_sections(self.text, self._places, family)
+        beside = neighbour(family, new.key, [section.entries for section in sections])
         if beside is None:
             kinds = (e for e in family.entries if e.kind == "primary" and not e.disabled)
             primary = next(kinds, None)
@@ -54,12 +58,15 @@ class Writer:
                 raise InputError(f"{self.header.name}: {family.name} has no primary template")
             text = self.entry(family, family.name, new, None)
             return self._places.line_end(primary.span.end), f"{self.newline * 2}{text}"
+        if beside.apart and (
+            heading := heading_like(sections, beside.apart.sizes, beside.apart.size)
+        ):
+            return self._opened(family, new, beside, sections, heading)
         # Within a condition that a sibling has already, the new entry needs none of its own.
         inside = new.guard is not None and beside.entry.guard == new.guard
         new = replace(new, guard=None) if inside else new
         text = self.entry(family, family.name, new, beside.entry)
-        code = [row for row in text.split(self.newline) if not row.lstrip().startswith("//")]
-        packed = len(code) == 1 and self._places.packed(beside.entry)
+        packed = self._packed(text, beside.entry)
         gap = self.newline * (1 if packed else 2)
         if beside.before:
             at = self._places.start(beside.entry, inside=inside)
@@ -68,6 +75,36 @@ class Writer:
         at = self._places.end(beside.entry, inside=inside)
         parted = packed or self._places.closes(at)
         return at, f"{gap}{text}{'' if parted else self.newline}"
+
+    def _opened(
+        self,
+        family: Family,
+        new: NewEntry,
+        beside: Neighbour,
+        sections: Sequence[Headed],
+        heading: str,
+    ) -> tuple[int, str]:
+        """An entry below a heading of its own; of several with one heading, the first has it."""
+        index = next(i for i, one in enumerate(sections) if beside.entry in one.entries)
+        if beside.before:
+            at = self._places.above(sections[index].heading)
+        else:
+            following = sections[index + 1].heading if index + 1 < len(sections) else None
+            at = self._places.section_end(sections[index].entries[-1], following)
+        text = self.entry(family, family.name, new, beside.entry)
+        parted = "" if self._places.closes(at) else self.newline
+        if (at, heading) in self._opened_at:
+            gap = self.newline * (1 if self._packed(text, beside.entry) else 2)
+            return at, f"{gap}{text}{parted}"
+        self._opened_at.add((at, heading))
+        alone = [self._places.stands_alone(section.heading) for section in sections]
+        gap = self.newline * (2 if 2 * sum(alone) > len(alone) else 1)
+        return at, f"{self.newline * 2}// {heading}{gap}{text}{parted}"
+
+    def _packed(self, text: str, beside: Entry) -> bool:
+        """Whether a new entry goes without a blank line between it and the one beside it."""
+        code = [row for row in text.split(self.newline) if not row.lstrip().startswith("//")]
+        return len(code) == 1 and self._places.packed(beside)
 
     def entry(self, family: Family, name: str, new: NewEntry, sibling: Entry | None) -> str:
         """The text of a new entry, called `name`, in the manner of a sibling."""
