@@ -67,6 +67,12 @@ CASES = {
             "reduce.sum F32 I32": "ipt_18.tpb_256.ipv_1",
         },
     ),
+    # What has its values already needs nothing; of what has not, no later architecture hears.
+    "new policy": (
+        "sm103",
+        {"reach": "only"},
+        {"radix_sort.keys I8 I32": "ipt_18.tpb_384", "radix_sort.keys I16 I32": "ipt_20.tpb_512"},
+    ),
     "new family": ("sm120", {}, {"radix_sort.keys I8 I32": "ipt_18.tpb_384"}),
 }
 
