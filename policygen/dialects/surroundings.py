@@ -18,6 +18,11 @@ _OUTDATED = re.compile(
 _HEADING = re.compile(r"[^\s<>;{}#]+(?:\s+[^\s<>;{}#]+){0,4}(?<![.,])")
 # An empty line, "#endif", "}", "// clang-format on", or the end of the file
 _NO_ENTRY = re.compile(rb"[ \t]*(?:[\r\n#}]|//[ \t]*clang-format\b|\Z)")
+# The next thing that is neither a comment nor a directive
+_CODE = re.compile(rb"(?m)^[ \t]*(?=[^\s#])")
+_FORMAT_ON = re.compile(rb"\s*//[ \t]*clang-format\b")
+_IF = re.compile(rb"\s*#[ \t]*if")
+_ENDIF = re.compile(rb"\s*#[ \t]*endif\b")
 _ONE_LINE = re.compile(rb"[ \t]*template\b.*\bstruct\b.*\}\s*;")
 _OPENING = re.compile(r"(?i)(?:todo|same as)\b")
 
@@ -83,6 +88,51 @@ class Surroundings:
         for comment in self._text.comments:
             if comment.start < end < comment.end:
                 end = line_end(self._text.data, comment.end)
+        return end
+
+    def headings(self, within: Span) -> list[Span]:
+        """Comments that head what stands below them: the first of those on lines that follow."""
+        found: list[Span] = []
+        for comment in self._comments.inside(within):
+            above = self._comments.above(comment.start)
+            first = not self._comments.shares_line(comment) and all(c in found for c in above)
+            if first and self._heads(comment):
+                found.append(comment)
+        return found
+
+    def above(self, heading: Span) -> int:
+        """Behind what stands above a heading."""
+        return len(self._text.data[: heading.start].rstrip())
+
+    def stands_alone(self, heading: Span) -> bool:
+        """Whether there is a blank line below a heading."""
+        data = self._text.data
+        return not data[data.index(b"\n", heading.end) + 1 :].split(b"\n", 1)[0].strip()
+
+    def section_end(self, entry: Entry, following: Span | None) -> int:
+        """Behind all that stands in the section of its last entry: what is commented out, too."""
+        end = self.end(entry, inside=False)
+        code = _CODE.search(self._text.code, end)
+        stop = code.start() if code else len(self._text.code)
+        own = self._comments.above(stop)
+        stop = min([stop, *(span.start for span in own[:1])])
+        if following is not None:
+            stop = min(stop, following.start)
+        return self._last_line(end, stop)
+
+    def _last_line(self, end: int, stop: int) -> int:
+        """The end of the last line with something on it, and with each `#if` its `#endif`."""
+        data, depth = self._text.data, 0
+        at = end
+        for row in data[end:stop].splitlines(keepends=True):
+            at += len(row)
+            if _FORMAT_ON.match(row):
+                break
+            depth += bool(_IF.match(row)) - bool(_ENDIF.match(row))
+            if depth < 0:
+                break
+            if row.strip() and depth == 0:
+                end = at - len(row) + len(row.rstrip())
         return end
 
     def packed(self, entry: Entry) -> bool:

@@ -123,7 +123,7 @@ class Comments:
             gap = self._text.data[span.end : offset]
             if span.start < floor or not _ONE_LINE_BREAK.fullmatch(gap):
                 break
-            if self._shares_line_with_code(span):
+            if self.shares_line(span):
                 break
             found.append(span)
             offset = span.start
@@ -148,7 +148,8 @@ class Comments:
         if group:
             yield group
 
-    def _shares_line_with_code(self, span: Span) -> bool:
+    def shares_line(self, span: Span) -> bool:
+        """Whether there is code before a comment on its line."""
         line = self._text.data.rfind(b"\n", 0, span.start) + 1
         return bool(self._text.data[line : span.start].strip())
 

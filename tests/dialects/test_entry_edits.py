@@ -1,5 +1,7 @@
 """Values for entries that are there, and entries that are not, in headers of any layout."""
 
+import re
+
 import pytest
 
 from policygen.dialects.header import read_header
@@ -236,7 +238,7 @@ IN_LINE = f" {{ {EIGHT} using d = n::b; }};"
         ),
         pytest.param(
             f"{OTHER[:-2]}8> {{}};\n{ENTRY} : y<1> {{}};\n{OTHERS}", BOTH,
-            f"{OTHER[:-2]}8> {{}};\n\n{BLOCK}{WRITTEN}\n{OTHERS}", id="between lines",
+            f"{OTHER[:-2]}8> {{}};\n\n{BLOCK}{WRITTEN}\n\n{OTHERS}", id="between lines",
         ),
         pytest.param(
             f"{BLOCK}\n{{\n    {SEVEN}\n}};\n\n{OTHERS}", BOTH,
@@ -244,8 +246,8 @@ IN_LINE = f" {{ {EIGHT} using d = n::b; }};"
         ),
         pytest.param(
             f"{BLOCK}\n{{\n    // {OLD}\n    using d = n::a;\n}};\n\n{OTHERS}", NEW,
-            f"{BLOCK}\n{{\n    // {LABEL}\n    using d                    = n::a;\n    {EIGHT}\n}};"
-            f"\n\n{OTHERS}", id="beside others that stay",
+            f"{BLOCK}\n{{\n    // {LABEL}\n    {EIGHT}\n    using d                    = n::a;\n}};"
+            f"\n\n{OTHERS}", id="beside others that stay, as its sibling has them",
         ),
     ],
 )  # fmt: skip
@@ -653,6 +655,25 @@ def test_every_entry_of_cub_can_be_written_and_is_read_back(version, write, endi
             edits += Writer(again, Text(header.name, after)).update(family, entry, content, "why")
         assert edits == []
     assert written >= 390
+
+
+@pytest.mark.trees
+@pytest.mark.parametrize("version", VERSIONS)
+def test_members_stand_as_in_the_entry_beside_them(version):
+    written = 0
+    for header, data in real(version):
+        writer = Writer(header, Text(header.name, data))
+        for family in header.families:
+            for entry in (e for e in family.specializations if e.members):
+                values = new_values(header, family, entry)
+                new = NewEntry(
+                    new_key(family, entry), Content("values", dict([*values.items()][::-1]))
+                )
+                text = writer.entry(family, family.name, new, entry)
+                found = re.findall(r"(\w+)\s* = ", text)
+                assert found == [member.name for member in entry.members]
+                written += 1
+    assert written >= 380
 
 
 @pytest.mark.trees

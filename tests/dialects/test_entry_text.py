@@ -32,7 +32,7 @@ def block(new, body=BLOCK, name="sm100_x"):
     family = found.families[0]
     sibling = family.specializations[0] if family.specializations else None
     types = entry_text.member_types(found, family, sibling)
-    return entry_text.block(family, name, new, types, sibling, sibling)
+    return entry_text.block(family, name, new, types, sibling)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_line_is_laid_out_as_those_beside_it(content, text):
     shown, sibling = family.specializations
     types = entry_text.member_types(found, family, shown)
     new = NewEntry((None, "int", "2"), content)
-    assert entry_text.line(family, "sm100_x", new, types, sibling, shown) == text
+    assert entry_text.line(family, "sm100_x", new, types, sibling) == text
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_body_follows_the_head_of_an_entry(content, layout, text):
     shown = family.specializations[0]
     types = entry_text.member_types(found, family, shown)
     args = ["A", "B", "C"]
-    assert entry_text.body(family, content, args, types, shown, layout=layout) == text
+    assert entry_text.body(family, content, args, types, layout=layout) == text
 
 
 @pytest.mark.parametrize(

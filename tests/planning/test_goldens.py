@@ -40,6 +40,23 @@ CASES = {
     ),
     "line": ("sm90", {}, {"radix_sort.keys I8 I32": "ipt_18.tpb_384"}),
     "base": ("sm90", {}, {"scan.exclusive.sum F64 I32": f"ipt_20.tpb_256.{DELAY}.trp_1.ld_0"}),
+    # No entry has keys of 128 bits: they get a heading as the others have one.
+    "heading": (
+        "sm100",
+        {},
+        {
+            "select.unique_by_key I128 I16 I32": f"ipt_12.tpb_512.trp_0.ld_0.{DELAY}",
+            "select.unique_by_key I128 I32 I32": f"ipt_13.tpb_512.trp_0.ld_0.{DELAY}",
+        },
+    ),
+    # What its siblings inherit does not fit: values, in the order of the family beside it.
+    "values": (
+        "sm90",
+        {},
+        {"scan.exclusive.sum I16 I32": "ipt_20.tpb_384.ns_500.dcid_2.l2w_700.trp_0.ld_0"},
+    ),
+    # No entry of sm90 has a load modifier: it stands where those of sm100 have it.
+    "added member": ("sm90", {}, {"select.if I32 I64 false": f"trp_1.ld_1.ipt_18.tpb_256.{DELAY}"}),
     "rewrite": ("sm100", {}, {"radix_sort.keys I8 I32": "ipt_18.tpb_384"}),
     "fixed": (
         "sm100",
@@ -49,6 +66,12 @@ CASES = {
             "reduce.sum I32 I32": "ipt_20.tpb_256.ipv_2",
             "reduce.sum F32 I32": "ipt_18.tpb_256.ipv_1",
         },
+    ),
+    # What has its values already needs nothing; of what has not, no later architecture hears.
+    "new policy": (
+        "sm103",
+        {"reach": "only"},
+        {"radix_sort.keys I8 I32": "ipt_18.tpb_384", "radix_sort.keys I16 I32": "ipt_20.tpb_512"},
     ),
     "new family": ("sm120", {}, {"radix_sort.keys I8 I32": "ipt_18.tpb_384"}),
 }

@@ -100,6 +100,20 @@ BY_TYPE = {
             "adjacent_difference.subtract_left I32 I32": "ipt_16.tpb_256",
         },
     ),
+    "switched": (
+        "sm120",
+        {"reach": "later"},
+        {
+            # What is new is in a `switch` where its model is.
+            "scan.exclusive.by_key I8 I32 I32": KEYED["I32"],
+            "scan.exclusive.by_key I8 I64 I32": KEYED["F32"],
+            "scan.exclusive.by_key I32 I32 I32": KEYED["I32"],
+            # A function that leaves where its model does.
+            "reduce.sum F32 I32": SHARED,
+            "reduce.sum I64 I32": SHARED,
+            "reduce.sum I64 I64": "ipt_19.tpb_512.ipv_1",
+        },
+    ),
     "bounded": (
         "sm90",
         {"collisions": "split"},

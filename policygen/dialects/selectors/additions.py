@@ -167,7 +167,8 @@ def guarded(
 
 def condition_lines(conditions: Sequence[str], indent: str, word: str = "") -> list[str]:
     """`if (…)`, on several lines where it is long."""
-    whole = f"{indent}{word}if ({conjunction(tuple(conditions))})"
+    alone = len(conditions) == 1
+    whole = f"{indent}{word}if ({conditions[0] if alone else conjunction(tuple(conditions))})"
     if len(whole) <= COLUMNS:
         return [whole]
     rows: list[str] = []

@@ -16,7 +16,6 @@ from policygen.dialects.selectors.additions import (
     above,
     below_line,
     condition_lines,
-    guarded,
     insert,
     spaced,
     statement,
@@ -24,7 +23,8 @@ from policygen.dialects.selectors.additions import (
 from policygen.dialects.selectors.branches import facts_of
 from policygen.dialects.selectors.conditions import simplest
 from policygen.dialects.selectors.functions import Function
-from policygen.dialects.selectors.nearest import Bodies, KnownReturn, asked
+from policygen.dialects.selectors.nearest import Bodies, KnownReturn, asked, own_condition
+from policygen.dialects.selectors.nesting import Nested, Step, block_rows, nested, steps_of
 from policygen.dialects.selectors.statements import Body, Clause, Clauses
 from policygen.dialects.selectors.truth import Truth, defined
 from policygen.model.arch import arch_number
@@ -48,6 +48,8 @@ class ArchBlock:
     """The return that it is like."""
     block: Clause
     """The block of an architecture in front of which the new one goes."""
+    steps: tuple[Step, ...]
+    """The levels at which that asks for them."""
     conditions: tuple[str, ...]
     around: tuple[str, str]
     """What the caller makes of the value: `make_policy(` and `)`."""
@@ -169,9 +171,12 @@ def _front(
     if not all(_is_seen(text, way, word, block, truth) for word in needed):
         return
     asks = tuple(simplest(conditions))
+    steps = steps_of(
+        way.inner, lambda fact: fact if one is decides else own_condition(fact, truth, flags)
+    )
     cost = other, -arch_number(one.family.arch), len(asks)
     last = behind and block is way.block
-    yield cost, ArchBlock(one, block, asks, way.around, truth.arch, below, last)
+    yield cost, ArchBlock(one, block, steps, asks, way.around, truth.arch, below, last)
 
 
 def _locals(text: Text, one: KnownReturn) -> set[str]:
@@ -216,13 +221,7 @@ def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Returned]]) -> Ad
     """One block with all returns that go there."""
     first = blocks[0][0]
     indent = indent_of(text.data, first.block.start)
-    rows: list[str] = []
-    for front, new in blocks:
-        inside = indent + UNIT * 2
-        value = statement(text, front.beside.entry, new, inside, front.around)
-        if front.beside.entry.format_off:
-            value = [_SQUEEZED.sub(", ", row) for row in value]
-        rows += guarded(front.conditions, value, indent + UNIT)
+    rows = block_rows([_nested(text, *pair) for pair in blocks], indent + UNIT)
     held = bounds(first.block, first.since, first.below)
     gap = [""] if spaced(text, first.block) else []
     lines = [*condition_lines(held, indent), f"{indent}{{", *rows, f"{indent}}}"]
@@ -230,6 +229,15 @@ def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Returned]]) -> Ad
         return insert(text, below_line(text, first.block.end), [*gap, *lines])
     lines += gap
     return insert(text, above(text, first.block.start), lines)
+
+
+def _nested(text: Text, front: ArchBlock, new: Returned) -> Nested:
+    def rows(indent: str) -> list[str]:
+        found = statement(text, front.beside.entry, new, indent, front.around)
+        alone = front.beside.entry.format_off
+        return [_SQUEEZED.sub(", ", row) for row in found] if alone else found
+
+    return nested(front.steps, front.conditions, rows)
 
 
 def bounds(block: Clause, since: str, below: str | None) -> list[str]:

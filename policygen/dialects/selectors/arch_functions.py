@@ -16,7 +16,6 @@ from policygen.dialects.selectors.additions import (
     above,
     below_line,
     condition_lines,
-    guarded,
     insert,
     statement,
     wrapped,
@@ -25,7 +24,15 @@ from policygen.dialects.selectors.arch_blocks import besides_arch, bounds, since
 from policygen.dialects.selectors.branches import facts_of
 from policygen.dialects.selectors.conditions import simplest
 from policygen.dialects.selectors.functions import Function
-from policygen.dialects.selectors.nearest import Bodies, KnownReturn, asked
+from policygen.dialects.selectors.nearest import Bodies, KnownReturn, asked, own_condition
+from policygen.dialects.selectors.nesting import (
+    Nested,
+    Step,
+    leaving,
+    nested,
+    nested_rows,
+    steps_of,
+)
 from policygen.dialects.selectors.statements import Clause
 from policygen.dialects.selectors.truth import Truth
 from policygen.model.arch import arch_number
@@ -48,6 +55,8 @@ class ArchFunction:
     """What its answer is called there."""
     block: Clause
     """What is done with the answer."""
+    steps: tuple[Step, ...]
+    """The levels at which the model asks for them."""
     conditions: tuple[str, ...]
     since: str
     below: str | None
@@ -78,8 +87,9 @@ def arch_function(
             continue
         conditions, other = wanted
         asks = tuple(simplest(conditions))
+        steps = steps_of(one.clauses, lambda fact: own_condition(fact, truth, flags))
         for at, variable, block in _calls(text, one.function, bodies):
-            made = ArchFunction(one, at, variable, block, asks, truth.arch, below)
+            made = ArchFunction(one, at, variable, block, steps, asks, truth.arch, below)
             cost = -arch_number(one.family.arch), other, len(conditions)
             found.append((cost, made))
     best = min(found, key=lambda pair: pair[0], default=None)
@@ -113,12 +123,18 @@ def _function(text: Text, functions: Sequence[tuple[ArchFunction, Returned]]) ->
     head = text.data[start : model.body.start].decode().splitlines()
     indent = indent_of(text.data, start + len(head[0]) - len(head[0].lstrip()))
     rows = [_renamed(row, first) for row in head]
-    for one, new in functions:
-        inside = indent + UNIT * 2
-        value = statement(text, one.beside.entry, new, inside)
-        rows += guarded(one.conditions, value, indent + UNIT)
+    inside = indent + UNIT
+    left, ones = leaving([_nested(text, *pair) for pair in functions], inside)
+    rows += [*left, *nested_rows(ones, inside)]
     rows += ["", f"{indent}{UNIT}return {{}};", f"{indent}}}", ""]
     return insert(text, above(text, start), rows)
+
+
+def _nested(text: Text, one: ArchFunction, new: Returned) -> Nested:
+    def rows(indent: str) -> list[str]:
+        return statement(text, one.beside.entry, new, indent)
+
+    return nested(one.steps, one.conditions, rows)
 
 
 def _block(text: Text, one: ArchFunction, fields: AddedFields | None) -> Addition:

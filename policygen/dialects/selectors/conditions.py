@@ -59,8 +59,8 @@ def _contradict(one: str, other: str) -> bool:
 def simplest(facts: Sequence[str]) -> list[str]:
     """The same without what is said twice, or follows from the others."""
     found: list[str] = []
-    for fact in dict.fromkeys(_plain(fact) for fact in facts):
-        others = [other for other in map(_plain, facts) if other != fact]
+    for fact in dict.fromkeys(plain(fact) for fact in facts):
+        others = [other for other in map(plain, facts) if other != fact]
         inner = _NOT.fullmatch(fact)
         if inner and any(excluded(part, others) for part in conjuncts((inner[1],))):
             continue
@@ -72,7 +72,7 @@ def simplest(facts: Sequence[str]) -> list[str]:
     return found
 
 
-def _plain(fact: str) -> str:
+def plain(fact: str) -> str:
     """`!(is_even)`, of an `else`, as `!is_even`; `not x` beside `!x` is one of them."""
     inner = _NOT.fullmatch(fact)
     return f"!{inner[1]}" if inner and inner[1].isidentifier() else fact

@@ -1,12 +1,14 @@
 """Edits that give an entry other values, or put a new one beside its siblings."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from policygen.dialects.provenance import Provenance
 from policygen.dialects.specializations import entry_text
 from policygen.dialects.specializations.member_edits import member_edits
-from policygen.dialects.specializations.siblings import neighbour
+from policygen.dialects.specializations.sections import Headed, find_sections, heading_like
+from policygen.dialects.specializations.siblings import Neighbour, neighbour
 from policygen.dialects.surroundings import Surroundings
 from policygen.errors import InputError
 from policygen.model.base import Span
@@ -31,6 +33,7 @@ class Writer:
         self.newline = spelling.newline(text.data)
         self._places = Surroundings(text)
         self._provenance = Provenance(text)
+        self._opened_at: set[tuple[int, str]] = set()
 
     def update(self, family: Family, entry: Entry, content: Content, reason: str) -> list[Edit]:
         """Other values for an entry that is there; nothing where it has them."""
@@ -46,7 +49,8 @@ class Writer:
 
     def insertion(self, family: Family, new: NewEntry) -> tuple[int, str]:
         """Where a new entry goes, and its text with the blank lines around it."""
-        beside = neighbour(family, new.key)
+        sections = find_sections(self.text, self._places, family)
+        beside = neighbour(family, new.key, [section.entries for section in sections])
         if beside is None:
             kinds = (e for e in family.entries if e.kind == "primary" and not e.disabled)
             primary = next(kinds, None)
@@ -54,12 +58,15 @@ class Writer:
                 raise InputError(f"{self.header.name}: {family.name} has no primary template")
             text = self.entry(family, family.name, new, None)
             return self._places.line_end(primary.span.end), f"{self.newline * 2}{text}"
+        if beside.apart and (
+            heading := heading_like(sections, beside.apart.sizes, beside.apart.size)
+        ):
+            return self._opened(family, new, beside, sections, heading)
         # Within a condition that a sibling has already, the new entry needs none of its own.
         inside = new.guard is not None and beside.entry.guard == new.guard
         new = replace(new, guard=None) if inside else new
         text = self.entry(family, family.name, new, beside.entry)
-        code = [row for row in text.split(self.newline) if not row.lstrip().startswith("//")]
-        packed = len(code) == 1 and self._places.packed(beside.entry)
+        packed = self._packed(text, beside.entry)
         gap = self.newline * (1 if packed else 2)
         if beside.before:
             at = self._places.start(beside.entry, inside=inside)
@@ -69,6 +76,36 @@ class Writer:
         parted = packed or self._places.closes(at)
         return at, f"{gap}{text}{'' if parted else self.newline}"
 
+    def _opened(
+        self,
+        family: Family,
+        new: NewEntry,
+        beside: Neighbour,
+        sections: Sequence[Headed],
+        heading: str,
+    ) -> tuple[int, str]:
+        """An entry below a heading of its own; of several with one heading, the first has it."""
+        index = next(i for i, one in enumerate(sections) if beside.entry in one.entries)
+        if beside.before:
+            at = self._places.above(sections[index].heading)
+        else:
+            following = sections[index + 1].heading if index + 1 < len(sections) else None
+            at = self._places.section_end(sections[index].entries[-1], following)
+        text = self.entry(family, family.name, new, beside.entry)
+        parted = "" if self._places.closes(at) else self.newline
+        if (at, heading) in self._opened_at:
+            gap = self.newline * (1 if self._packed(text, beside.entry) else 2)
+            return at, f"{gap}{text}{parted}"
+        self._opened_at.add((at, heading))
+        alone = [self._places.stands_alone(section.heading) for section in sections]
+        gap = self.newline * (2 if 2 * sum(alone) > len(alone) else 1)
+        return at, f"{self.newline * 2}// {heading}{gap}{text}{parted}"
+
+    def _packed(self, text: str, beside: Entry) -> bool:
+        """Whether a new entry goes without a blank line between it and the one beside it."""
+        code = [row for row in text.split(self.newline) if not row.lstrip().startswith("//")]
+        return len(code) == 1 and self._places.packed(beside)
+
     def entry(self, family: Family, name: str, new: NewEntry, sibling: Entry | None) -> str:
         """The text of a new entry, called `name`, in the manner of a sibling."""
         shown = entry_text.typical(self.header, family, sibling)
@@ -76,9 +113,9 @@ class Writer:
         shape = shown if new.content.kind == "values" else sibling
         lone = new.guard is None and new.alias is None
         if lone and sibling and shape and shape.layout == "line":
-            text = entry_text.line(family, name, new, types, sibling, shown)
+            text = entry_text.line(family, name, new, types, sibling)
         else:
-            text = entry_text.block(family, name, new, types, sibling, shown)
+            text = entry_text.block(family, name, new, types, sibling)
         first = spelling.indent_of(self.text.data, sibling.span.start) if sibling else ""
         fitted = self._fitted(text, sibling, shown)
         return fitted if fitted.startswith("#") else first + fitted
@@ -112,7 +149,7 @@ class Writer:
         types = entry_text.member_types(self.header, family, shown)
         shape = shown if content.kind == "values" else entry
         layout = "line" if entry.layout == "line" and shape and shape.layout == "line" else "block"
-        tail = entry_text.body(family, content, entry.args, types, shown, layout=layout)
+        tail = entry_text.body(family, content, entry.args, types, layout=layout)
         start = self.text.code.index(b">", entry.args_span.end) + 1
         span = Span(start, entry.span.end)
         edits = [self._edit(span, self._fitted(tail, entry, shown), reason)]
@@ -122,7 +159,7 @@ class Writer:
         return [*self._provenance.noted(entry, content, reason, body=span, above=above), *edits]
 
     def _broken_up(self, entry: Entry, reason: str) -> list[Edit]:
-        """A line for `template <…>` alone, and a blank one above what has become a block."""
+        """A line for `template <…>` alone, and blank ones around what has become a block."""
         assert entry.args_span is not None
         data, start = self.text.data, entry.span.start
         struct = start + self.text.code[start : entry.args_span.start].rindex(b"struct")
@@ -132,6 +169,9 @@ class Writer:
         above = self._places.start(entry, inside=True)
         if not self._places.opens(above):
             edits.append(self._edit(Span(above, above), self.newline, reason))
+        below = self._places.end(entry, inside=True)
+        if not self._places.closes(below):
+            edits.append(self._edit(Span(below, below), self.newline, reason))
         return edits
 
     def _fitted(self, text: str, sibling: Entry | None, shown: Entry | None) -> str:

@@ -10,7 +10,7 @@ from policygen.source import spelling
 from policygen.source.brackets import split_list
 
 MemberTypes = Mapping[str, tuple[str, str]]
-"""Member → its type, `using` for an alias, and a spelling to take after."""
+"""Member → its type, `using` for an alias, and a spelling to take after; in neighbours' order."""
 
 
 def typical(header: TuningHeader, family: Family, sibling: Entry | None) -> Entry | None:
@@ -27,21 +27,46 @@ def typical(header: TuningHeader, family: Family, sibling: Entry | None) -> Entr
 
 
 def member_types(header: TuningHeader, family: Family, shown: Entry | None) -> MemberTypes:
-    """How members are declared: by one entry, else by the family, else beside it."""
+    """How members are declared, and in which order: by one entry, else by those closest to it."""
     families = [family, *_beside(header, family)]
-    entries = [shown] if shown else []
-    entries += [e for other in families for e in other.entries if not e.disabled]
+    entries = [e for one in families for e in _by_distance(one, shown) if not e.disabled]
     found: dict[str, tuple[str, str]] = {}
-    for entry in entries:
+    order: list[str] = []
+    for entry in [shown, *entries] if shown else entries:
+        order = _among(order, [member.name for member in entry.members])
         for member in entry.members:
             found.setdefault(member.name, (member.type, member.spelling))
+    return {name: found[name] for name in order}
+
+
+def _by_distance(family: Family, shown: Entry | None) -> list[Entry]:
+    """The entries of a family, those that stand closest to one first."""
+    if shown is None:
+        return list(family.entries)
+    at = shown.span.start
+    return sorted(family.entries, key=lambda entry: abs(entry.span.start - at))
+
+
+def _among(order: list[str], others: Sequence[str]) -> list[str]:
+    """Names with those that they lack, each behind what it stands behind elsewhere."""
+    found = list(order)
+    for position, name in enumerate(others):
+        if name not in order:
+            before = next((n for n in reversed(others[:position]) if n in found), None)
+            after = next((n for n in others[position:] if n in order), None)
+            if before is not None:
+                found.insert(found.index(before) + 1, name)
+            else:
+                found.insert(found.index(after) if after else len(found), name)
     return found
 
 
 def _beside(header: TuningHeader, family: Family) -> list[Family]:
-    """The other families of a namespace, the newest first."""
-    same = [f for f in header.families if f.namespace == family.namespace and f != family]
-    return same[::-1]
+    """The other families of a namespace, the closest first, of two as close the one before."""
+    same = [f for f in header.families if f.namespace == family.namespace]
+    home = next((i for i, f in enumerate(same) if f.name == family.name), len(same))
+    places = sorted(range(len(same)), key=lambda i: (abs(i - home), i))
+    return [same[i] for i in places if i != home]
 
 
 def block(
@@ -50,7 +75,6 @@ def block(
     new: NewEntry,
     types: MemberTypes,
     sibling: Entry | None,
-    shown: Entry | None,
 ) -> str:
     """An entry over several lines, with its guard and the one for the unsigned type."""
     declared, args = spelling.parameters(family, new.key, sibling)
@@ -63,7 +87,7 @@ def block(
             "head": spelling.head(name, args, lead=lead),
             "base": _base(new.content, args, wrapped=True),
             "label": new.content.label,
-            "members": _members(family, new.content, types, shown, aligned=True),
+            "members": _members(family, new.content, types, aligned=True),
             "alias": _alias(family, name, new.alias, args, sibling),
         },
     ).removesuffix("\n")
@@ -75,7 +99,6 @@ def line(
     new: NewEntry,
     types: MemberTypes,
     sibling: Entry,
-    shown: Entry | None,
 ) -> str:
     """An entry on one line, its arguments in the columns of those that are."""
     declared, args = spelling.parameters(family, new.key, sibling)
@@ -89,7 +112,7 @@ def line(
             "head": f"{name}<{spelling.columns(closest, args)}>",
             "base": _base(new.content, args, wrapped=False),
             "label": new.content.label,
-            "members": _members(family, new.content, types, shown, aligned=False),
+            "members": _members(family, new.content, types, aligned=False),
         },
     ).removesuffix("\n")
 
@@ -99,12 +122,11 @@ def body(
     content: Content,
     args: Sequence[str],
     types: MemberTypes,
-    shown: Entry | None,
     *,
     layout: str,
 ) -> str:
     """What stands behind an entry's head: its values, or what it inherits them from."""
-    members = _members(family, content, types, shown, aligned=layout == "block")
+    members = _members(family, content, types, aligned=layout == "block")
     base = _base(content, args, wrapped=layout == "block")
     if layout == "line":
         inside = f" {' '.join(members)} " if members else ""
@@ -146,21 +168,19 @@ def _members(
     family: Family,
     content: Content,
     types: MemberTypes,
-    shown: Entry | None,
     *,
     aligned: bool,
 ) -> list[str]:
-    """Members as they are declared, in the order in which an entry shows them."""
+    """Members as they are declared, in the order in which neighbours have them."""
     values = content.values if content.kind == "values" else {}
+    order = [*(name for name in types if name in values), *(n for n in values if n not in types)]
     types = {**{name: (kind, "") for name, kind in content.types.items()}, **types}
     if unknown := values.keys() - types.keys():
         raise InputError(
             f"{family.header}: no entry of {family.namespace} has {', '.join(sorted(unknown))}",
             "The type of a member is that of another entry's.",
         )
-    known = [member.name for member in shown.members] if shown else []
-    names = [*(n for n in known if n in values), *(n for n in values if n not in known)]
-    return spelling.declarations({n: values[n] for n in names}, types, aligned=aligned)
+    return spelling.declarations({n: values[n] for n in order}, types, aligned=aligned)
 
 
 def _alias(

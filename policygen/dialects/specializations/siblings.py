@@ -1,8 +1,8 @@
 """Where an entry belongs among those of its family, and which of them it takes after."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from policygen.model.entry_text import Slot
@@ -22,6 +22,17 @@ class Neighbour:
     entry: Entry
     before: bool
     """Whether the new one stands before it."""
+    apart: "Apart | None" = None
+    """Why it belongs into none of the sections that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """What tells sections apart, and a new entry from all of them."""
+
+    sizes: Mapping[int, int]
+    """Section → the number in its keys."""
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +41,26 @@ class _Known:
 
     entry: Entry
     key: Key
+    section: int | None
 
 
-def neighbour(family: Family, key: Key) -> Neighbour | None:
-    """The closest of the live entries, in the order in which the family has its keys."""
+def neighbour(
+    family: Family, key: Key, sections: Sequence[Sequence[Entry]] = ()
+) -> Neighbour | None:
+    """The closest of the live entries, in the order in which the family has its keys.
+
+    What stands below a heading stays together.
+    """
+    number = {entry.span: i for i, section in enumerate(sections) for entry in section}
     # An entry that leaves an argument to its default is no measure of where a whole key goes.
     entries = [entry for entry in family.specializations if len(entry.args) == len(key)]
     if not entries:
         return None
-    closest = _closest(family, [_Known(entry, entry.slots) for entry in entries], key)
+    known = [_Known(entry, entry.slots, number.get(entry.span)) for entry in entries]
+    closest = _closest(family, known, key)
     if closest.before:
         return closest
-    return Neighbour(_last_twin(family, entries, closest.entry), before=False)
+    return replace(closest, entry=_last_twin(family, entries, closest.entry))
 
 
 def _last_twin(family: Family, entries: Sequence[Entry], entry: Entry) -> Entry:
@@ -61,13 +80,16 @@ def _bare(text: str) -> str:
 def _closest(family: Family, group: Sequence[_Known], key: Key) -> Neighbour:
     traits = _traits(family, len(key), _first_seen(group))
     while True:
-        trait = _dividing(group, traits) or _strange(group, traits, key)
+        telling = [trait for trait in traits if _tells(group, trait)]
+        trait = _dividing(group, telling) or _dividing(group, traits)
+        trait = trait or _strange(group, traits, key)
         if trait is None:
             return Neighbour(group[-1].entry, before=False)
         wanted = trait(key)
         same = [one for one in group if trait(one.key) == wanted]
         if not same:
-            return _beside(group, trait, wanted)
+            beside = _beside(group, trait, wanted)
+            return replace(beside, apart=_apart(group, trait, wanted) if trait in telling else None)
         group = same
         traits = [other for other in traits if other is not trait]
 
@@ -105,6 +127,25 @@ def _dividing(group: Sequence[_Known], traits: Sequence[_Trait]) -> _Trait | Non
         if len(runs) > 1:
             found.append((len(runs) - len(set(runs)), len(runs), index))
     return traits[min(found)[2]] if found else None
+
+
+def _tells(group: Sequence[_Known], trait: _Trait) -> bool:
+    """Whether a trait is the same for all entries of each section, and not for all sections."""
+    found: dict[int | None, set[Rank]] = {}
+    for one in group:
+        found.setdefault(one.section, set()).add(trait(one.key))
+    return len(found) > 1 and all(len(ranks) == 1 for ranks in found.values())
+
+
+def _apart(group: Sequence[_Known], trait: _Trait, wanted: Rank) -> Apart | None:
+    """The sizes of sections of which each has another."""
+    ranks = {one.section: trait(one.key) for one in group}
+    sizes = {
+        index: size for index, (kind, size) in ranks.items() if index is not None and kind == 1
+    }
+    if len(set(ranks.values())) < len(ranks) or len(sizes) < len(ranks) or wanted[0] != 1:
+        return None
+    return Apart(sizes, wanted[1])
 
 
 def _strange(group: Sequence[_Known], traits: Sequence[_Trait], key: Key) -> _Trait | None:
