@@ -318,7 +318,7 @@ def test_an_architecture_gets_a_block_of_its_own_in_front(below):
       if (keys && key_size == 1)
       {{
         // ipt_20.tpb_512 1.2
-        return blur_policy{{512,20}};
+        return blur_policy{{512, 20}};
       }}
     }}
 

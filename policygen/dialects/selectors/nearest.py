@@ -213,7 +213,7 @@ def _cost(near: BesideReturn, truth: Truth) -> tuple[int, ...]:
     same = len(facts) - len(other) - named
     flags = sum(EQUAL.search(a) is None for _, a, _ in other)
     deep = len(near.around)
-    return open_ones, len(other), flags, -same, named, -deep, -other[0][0], *apart
+    return open_ones, len(other), flags, -same, named, -other[0][0], -deep, *apart
 
 
 def _number(fact: str) -> int:
