@@ -104,6 +104,9 @@ class Differing(OnArch):
     """The names of the values that differ."""
     entry_before: EntryPlace | None = None
     entry_after: EntryPlace | None = None
+    passed: SkipJsonSchema[tuple[EntryPlace, ...]] = Field(default=(), exclude=True, repr=False)
+    """Entries that have the workload's key before or after, and are not selected; no part of the
+    document."""
     legacy: bool = False
     """Whether it is what struct families beside a policy selector give."""
 

@@ -66,4 +66,5 @@ def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing:
         changed=_changed(old, new) if old and new else (),
         entry_before=old.entry if old else None,
         entry_after=new.entry if new else None,
+        passed=tuple(side.passed for side in (new, old) if side and side.passed),
     )

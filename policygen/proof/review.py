@@ -102,6 +102,9 @@ def reviewed(
         one = one or (before.get(row.entry_before) if row.entry_before else None)
         bases = known.bases.get(row.entry_after, ()) if row.entry_after else ()
         one = one or next((after[base] for base in bases if base in after), None)
+        # One that has the key and is not selected still takes it from broader ones.
+        sides = (side[place] for place in row.passed for side in (after, before) if place in side)
+        one = one or next(sides, None)
         if one is None:
             others.append(row)
         else:

@@ -138,3 +138,25 @@ def test_what_an_entry_inherits_shows_by_the_entry_that_says_it():
     assert bases == {places[-1]: [places[-2]]}
     (one,), others = reviewed(entries, [row], Known((), (), (), bases))
     assert (one.place, one.reached, others) == (places[-2], (row,), ())
+
+
+def test_an_entry_that_took_workloads_from_others_without_being_selected_is_what_they_changed_by():
+    general = "template <class K> struct sm90_tuning<int, K> { static constexpr int items = 9; };\n"
+    special = "template <> struct sm90_tuning<int, %d> {};\n"
+    before, after = (read_header("tuning_demo.cuh", wrap(general + special % n)) for n in (8, 16))
+    (family,) = before.families
+    row = Differing(
+        benchmark="cub.bench.demo",
+        workload={"T": "F64"},
+        arch="sm90",
+        before={"items": 7},
+        after={"items": 9},
+        changed=("items",),
+        entry_after=EntryPlace.of(family, family.entries[-2]),
+        passed=(EntryPlace.of(family, family.entries[-1]),),
+    )
+    found, others = reviewed(touched([before], [after]), [row], Known((), (), ()))
+    assert [(one.place.args, one.reached) for one in found if one.reached] == [
+        (family.entries[-1].args, (row,))
+    ]
+    assert others == ()
