@@ -65,8 +65,7 @@ class FamilySpot(Spot, ABC):
 
     def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
         """The values of an entry for a variant of the benchmark as it was measured."""
-        of = self.binding
-        rules = (*self.unsaid_members.values(), *of.members.values(), *of.optional.values())
+        rules = (*self.unsaid_members.values(), *self.binding.members.values())
         said = {name for rule in rules for name in rule.parameters}
         if lost := [name for name in variant if name not in said and name not in measured.fixed]:
             raise InputError(f"{self.header} has no place for {', '.join(lost)}")

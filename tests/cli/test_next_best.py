@@ -39,7 +39,8 @@ def measured(folder, winners, arch="sm100"):
 
 def planned(capsys, tree, db, *more):
     """The actions, and what else is in the document."""
-    arguments = ("--cub", tree, "--db", db, "--arch", "sm100", "--json", *more)
+    arch = () if "--arch" in more else ("--arch", "sm100")
+    arguments = ("--cub", tree, "--db", db, *arch, "--json", *more)
     status, out, err = run(capsys, "plan", *arguments)
     assert status == 0, err
     document = json.loads(out)
@@ -127,29 +128,53 @@ def test_workloads_of_one_entry_get_the_joint_variant_that_it_can_say(capsys, tm
     assert run(capsys, "apply", "-q", "--cub", tree, "--plan", "plan.json")[0] == 0
 
 
-def test_what_a_function_has_no_place_for_is_known_by_the_compiler_and_the_next_best_is_not(
+def test_what_a_policy_gives_all_is_known_by_the_compiler_and_the_next_best_has_it(
     capsys, tmp_path
 ):
-    """On 3.6.0 sm100's returns are made by a function without prefetch hints; its policy has none.
+    """On 3.0.1 the policy of sm90 leaves the size of vectors to a template's default argument.
 
-    The second best variant wants another hint, and is passed over without being tried.
+    The second best variant wants another one, too, and is passed over without being tried.
     """
+    name = "tuning_histogram.cuh"
+    tree = changed_tree(tmp_path / "tree", "3.0.1", {name: header("3.0.1", name)})
+    best, second, third = (
+        f"ipt_{ipt}.tpb_512.rle_1.ws_0.mem_1.ld_1.laid_0.vec_{vec}"
+        for ipt, vec in ((12, 0), (13, 1), (14, 2))
+    )
+    path, won = tmp_path / "histogram.db", {("I8", "I32", "I32"): (best, second, third)}
+    benchmark_database(path, "cub.bench.histogram.even", "3.0.1", GPUS["sm90"], won)
+    (action,), document = planned(capsys, tree, path, "--arch", "sm90")
+    assert action["reason"].startswith(f"{best}: {name}:198: entries of sm90_tuning cannot have")
+    assert action["reason"].endswith(
+        f"it has vec_size 4 and not 1; next best that can be said: {third}, {cost(action)};"
+        " --next-best takes it"
+    )
+    assert [one["shown"] for one in document["unsaid"]] == [{"vec_size": 4}]
+    given = ("--arch", "sm90", "--next-best", "-o", "plan.json")
+    (action,), document = planned(capsys, tree, path, *given)
+    assert (action["decision"], action["variant"]) == ("update", third)
+    status, _, err = run(capsys, "apply", "-q", "--cub", tree, "--plan", "plan.json")
+    assert status == 0, err
+    assert run(capsys, "verify-effect", "-q", "--cub", tree, "--arch", "sm90")[0] == 0
+
+
+def test_a_function_that_makes_policies_takes_a_hint_and_the_family_beside_it_the_next_best(
+    capsys, tmp_path
+):
+    """On 3.6.0 sm100's returns call a function that has no parameter for prefetch hints."""
     tree = tree_of(tmp_path / "tree", "3.6.0")
     db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD)})
-    (action,), document = planned(capsys, tree, db)
-    assert "make_scaled_policy has no place for _load_prefetch" in action["reason"]
-    assert action["reason"].endswith(
-        f"it has load_prefetch none and not l1; next best that can be said: {THIRD},"
-        f" {cost(action)}; --next-best takes it"
-    )
-    assert [one["shown"] for one in document["unsaid"]] == [{"load_prefetch": "none"}]
     given = ("--next-best", "--legacy", "update", "-o", "plan.json")
     both, document = planned(capsys, tree, db, *given)
     assert [(a["decision"], a["variant"], a["legacy"]) for a in both] == [
-        ("update", THIRD, False),
+        ("update", BEST, False),
         ("update", THIRD, True),
     ]
-    assert [one["legacy"] for one in document["instead"]] == [False, True]
+    assert [one["legacy"] for one in document["instead"]] == [True]
     status, _, err = run(capsys, "apply", "-q", "--cub", tree, "--plan", "plan.json")
     assert status == 0, err
+    after = (tree / TUNINGS / HEADER).read_text()
+    taken = "detail::LoadPrefetch load_prefetch = detail::LoadPrefetch::none)"
+    assert after.count(taken) == 1
+    assert "BLOCK_SCAN_WARP_SCANS, delay, load_prefetch};" in after
     assert run(capsys, "verify-effect", "-q", "--cub", tree, "--arch", "sm100")[0] == 0

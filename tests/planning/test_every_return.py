@@ -20,7 +20,6 @@ REASONS = (
     " has no place for pf, and stands for pf_0",
     "would change ",
     "would have ",
-    "make_scaled_policy has no place for _load_prefetch",
     "Thrust",
     "it has no entries",
 )

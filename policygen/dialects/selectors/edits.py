@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from policygen.dialects.selectors.functions import arguments
 from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.tuning import Entry, Member
-from policygen.source.spelling import like, text_of
+from policygen.source.spelling import indent_of, like, newline, text_of
 from policygen.source.splice import edit_at
 
 # "fixed_delay_constructor_t<350, 450>"
@@ -42,7 +43,17 @@ def added_edit(data: bytes, entry: Entry, values: Mapping[str, str], reason: str
     assert entry.body_span is not None, "it has values"
     end = len(data[: entry.body_span.end - 1].rstrip())
     if new:
-        yield edit_at(data, Span(end, end), "".join(f", {value}" for value in new), reason)
+        gap = _gap(data, entry.body_span)
+        yield edit_at(data, Span(end, end), "".join(f",{gap}{value}" for value in new), reason)
+
+
+def _gap(data: bytes, body: Span) -> str:
+    """What stands between the values of a return: a space, or a line's end and its indent."""
+    given = arguments(data, body)
+    parts = given[1] if given else []
+    if len(parts) < 2 or b"\n" not in data[parts[-2].end : parts[-1].start]:
+        return " "
+    return newline(data) + indent_of(data, parts[-1].start)
 
 
 def _spelled(member: Member, old: str, value: str) -> str:
