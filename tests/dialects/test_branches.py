@@ -8,7 +8,8 @@ import pytest
 from policygen.bindings.returned import newest_family
 from policygen.dialects.header import read_header
 from policygen.dialects.protocol import TuningTree
-from policygen.dialects.selectors.place import GuardedReturn, Returns
+from policygen.dialects.selectors.guarded_return import GuardedReturn
+from policygen.dialects.selectors.place import Returns
 from policygen.dialects.sites import site_of
 from policygen.errors import InputError
 from policygen.model.bindings import FamilyBinding

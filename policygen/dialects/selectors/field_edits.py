@@ -14,8 +14,8 @@ from policygen.dialects.selectors.added_parameters import AddedParameters, helpe
 from policygen.dialects.selectors.additions import wrapped
 from policygen.dialects.selectors.arch_functions import ArchFunction
 from policygen.dialects.selectors.functions import Struct, find_structs
+from policygen.dialects.selectors.guarded_return import GuardedReturn
 from policygen.dialects.selectors.nearest import read_bodies
-from policygen.dialects.selectors.place import GuardedReturn
 from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.entry_text import AddedMember

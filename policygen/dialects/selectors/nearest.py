@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from policygen.dialects.selectors.branches import arch_of, conjuncts, facts_of
+from policygen.dialects.selectors.branches import arch_of, facts_of
 from policygen.dialects.selectors.conditions import (
     EQUAL,
     FLAG,
@@ -33,8 +33,6 @@ from policygen.model.tuning import Entry, Family, spell
 from policygen.source.text import Text
 
 _CAPABILITY = re.compile(r"\bcc\b")
-# "get_sm90_tuning("
-_CALLED = re.compile(rb"(\w+)\s*\(")
 Bodies = list[tuple[Function, Body]]
 
 
@@ -93,37 +91,6 @@ def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[KnownR
         for one in body.returns:
             if found := entries.get(one.value.start):
                 yield KnownReturn(*found, function, body, one.clauses, one.span.start)
-
-
-def asked_around(text: Text, bodies: Bodies) -> dict[str, list[tuple[str, ...]]]:
-    """By function what else than the architecture is asked for where it is called."""
-    names = "|".join(
-        re.escape(function.name) for function, _ in bodies if function.name.isidentifier()
-    )
-    calls = re.compile(rf"\b({names})\s*\(".encode())
-    found: dict[str, list[tuple[str, ...]]] = {}
-    for function, body in bodies:
-        for match in calls.finditer(text.code, function.body.start, function.body.end):
-            scopes = [s for s in body.scopes if s.span.start <= match.start() < s.span.end]
-            inner = max(scopes, key=lambda scope: scope.span.start)
-            facts = [f for f in conjuncts(inner.conditions) if not _CAPABILITY.search(f)]
-            found.setdefault(match[1].decode(), []).append(tuple(facts))
-    return found
-
-
-def always_decide(text: Text, bodies: Bodies, known: Sequence[KnownReturn]) -> frozenset[str]:
-    """The functions that give every workload values of a return.
-
-    A workload that the compiler gives none of them does not get what such a function says.
-    """
-    valued = {one.start for one in known}
-    found: set[str] = set()
-    for function, body in bodies:  # what they call comes before them
-        left = [each for each in body.returns if each.span.start not in valued]
-        calls = [_CALLED.match(text.code, *each.value) for each in left]
-        if not function.optional and all(call and call[1].decode() in found for call in calls):
-            found.add(function.label)
-    return frozenset(found)
 
 
 def nearest(known: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None:

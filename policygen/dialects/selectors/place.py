@@ -1,190 +1,25 @@
-"""The guarded return in which a result is written, or where one goes that is not there yet."""
+"""The guarded return that decides a workload, or where one goes that is not there yet."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.bindings.returned import optional_rules, rules_of, says_algorithm
 from policygen.bindings.words import words
-from policygen.dialects.family_spot import FamilySpot
-from policygen.dialects.protocol import Spot, TuningTree, TypeName
-from policygen.dialects.provenance import EXPLICIT, known_label
-from policygen.dialects.selectors.arch_blocks import ArchBlock, in_front
+from policygen.dialects.protocol import Spot, TuningTree
+from policygen.dialects.selectors.arch_blocks import in_front
 from policygen.dialects.selectors.arch_functions import ArchFunction, arch_function
-from policygen.dialects.selectors.conditions import simplest
 from policygen.dialects.selectors.first_return import FirstReturn, SelectorCode, first_return
-from policygen.dialects.selectors.functions import find_structs
-from policygen.dialects.selectors.nearest import (
-    BeforeReturn,
-    BesideReturn,
-    Bodies,
-    EmptyCase,
-    KnownReturn,
-    always_decide,
-    asked_around,
-    empty_case,
-    gone_before,
-    known_returns,
-    nearest,
-    read_bodies,
-)
-from policygen.dialects.selectors.truth import Truth, locals_of
+from policygen.dialects.selectors.guarded_return import GuardedReturn, NewReturn
+from policygen.dialects.selectors.header_returns import HeaderReturns, read_returns
+from policygen.dialects.selectors.nearest import KnownReturn, empty_case, gone_before, nearest
+from policygen.dialects.selectors.truth import Truth
 from policygen.dialects.sites import site_of
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
-from policygen.model.entry_text import AddedMember, Content, Slot
-from policygen.model.selection import Selected, Values
-from policygen.model.tuning import Entry, spell
+from policygen.model.selection import Selected
 from policygen.source.text import Text
-
-
-@dataclass(frozen=True, slots=True)
-class NewReturn:
-    """A guarded return that is to be written."""
-
-    at: BesideReturn | EmptyCase | ArchBlock | ArchFunction | BeforeReturn
-    facts: tuple[str, ...]
-    """What holds where it stands: the same for all workloads that get it."""
-    truth: Truth
-    """Of the workload that it is for."""
-
-    def naming(self, condition: str) -> "NewReturn":
-        """The same for one type alone."""
-        if isinstance(self.at, EmptyCase):
-            raise InputError("there is no place for a return for one type alone")
-        if isinstance(self.at, BeforeReturn):
-            raise InputError("it is for one type already")
-        at = replace(self.at, conditions=tuple(simplest((*self.at.conditions, condition))))
-        return replace(self, at=at, facts=(*self.facts, condition))
-
-    @property
-    def bounded(self) -> bool:
-        """Whether later architectures do not get to it."""
-        return isinstance(self.at, ArchBlock | ArchFunction) and self.at.below is not None
-
-    def takes(self, told: Selected) -> bool:
-        """Whether another workload may get it, too."""
-        truth = replace(self.truth, traits=told.traits)
-        return all(truth.holds(fact) is not False for fact in self.facts)
-
-
-@dataclass(frozen=True, slots=True)
-class GuardedReturn(FamilySpot):
-    """The return that decides a workload, or one that is to decide it."""
-
-    fields: Mapping[str, str]
-    """Value → what the return calls it."""
-    new: NewReturn | None = None
-    """One that is not there yet."""
-    now: KnownReturn | None = None
-    """The one that decides, where it changes."""
-    truth: Truth | None = None
-    """What is known of the workload."""
-    enumerations: Mapping[str, str] = field(default_factory=dict)
-    """What names a type, and the enumeration of its names."""
-
-    @property
-    def entry(self) -> Entry | None:
-        """The one that decides; none where one is added."""
-        lead = None if self.new else self.told.keys[self.family.name].entry
-        return lead and lead[1]
-
-    @property
-    def slots(self) -> tuple[Slot, ...]:
-        """The conditions of a return that is added."""
-        return self.new.facts if self.new else ()
-
-    @property
-    def types(self) -> Mapping[TypeName, str]:
-        """What it knows of the types of a workload."""
-        return {name: str(self.told.traits[name]) for name in self.enumerations}
-
-    def naming(self, name: TypeName) -> Spot:
-        """Beside the one for all."""
-        assert self.truth is not None, "its header was read"
-        condition = f"{name} == {self.enumerations[str(name)]}::{self.truth.traits[str(name)]}"
-        if self.new:
-            return replace(self, new=self.new.naming(condition))
-        assert self.now is not None, "a return that changes is there"
-        facts = (*self.now.entry.args, condition)
-        return replace(self, new=NewReturn(BeforeReturn(self.now, condition), facts, self.truth))
-
-    @property
-    def named(self) -> str:
-        """The condition for one of the types."""
-        return self.new.facts[-1] if self.new else ""
-
-    @property
-    def ahead(self) -> bool:
-        """Whether it comes before what decides now."""
-        return self.new is not None
-
-    def saying(self, measured: BenchmarkBinding, shown: Values) -> Spot | None:
-        """With values that returns of its function do not have: the policy has to take them."""
-        like = self.new.at.beside.entry if self.new else self.entry
-        if like is None:
-            return None
-        own = {member.name.rpartition(".")[2]: member.name for member in like.members}
-        rules, fields, added = {}, {}, {}
-        for name, value in shown.items():
-            _, rule = self.rule_for(measured, name)
-            path = self.site.values.get(name, "").rpartition(".")[2]
-            if rule is None or not path or name in self.binding.members:
-                return None
-            if path not in own and name == words().values.algorithm:
-                return None  # only a return that says it already is for another algorithm
-            rules[name] = rule
-            fields[name] = own.get(path, path)
-            if path not in own:
-                added[path] = AddedMember("", spell(value))
-        binding = self.binding.model_copy(update={"members": {**self.binding.members, **rules}})
-        return replace(
-            self,
-            binding=binding,
-            fields={**self.fields, **fields},
-            added={**self.added, **added},
-        )
-
-    def content(self, members: dict[str, str], label: str | None) -> Content:
-        """The values, and which of them its function does not tell yet."""
-        return Content("values", members, label=label, added=self.added)
-
-    def kept(self, name: str) -> Content:
-        """The values of the return that is for all types, before it gets others."""
-        if self.now is None:
-            raise InputError(f"no return can keep what {name} has")
-        return Content("values", {}, label=known_label(self.now.entry.labels) or EXPLICIT)
-
-    def takes(self, other: Spot) -> bool:
-        """Whether it decides another workload, or may."""
-        if self.new and other.header == self.header:
-            return self.new.takes(other.told)
-        return Spot.takes(self, other)
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderReturns:
-    """What the functions of a header do."""
-
-    text: Text
-    bodies: Bodies
-    constants: Mapping[str, str]
-    returns: tuple[KnownReturn, ...]
-    enumerations: Mapping[str, str]
-    """Members of the policy selector that name a type, and the enumeration of the names."""
-    calls: Mapping[str, Sequence[Sequence[str]]]
-    """Function → what is asked for where it is called, each time."""
-
-    deciding: frozenset[str]
-    """Functions that give every workload values."""
-
-    def asks(self, one: KnownReturn, truth: Truth, told: Selected) -> bool:
-        """Whether the function of a return is asked for a workload, as far as that is known."""
-        if told.entry is None and one.function.label in self.deciding:
-            return False  # its values are given, and not taken
-        calls = self.calls.get(one.function.name, [()])
-        return any(all(truth.holds(fact) is not False for fact in facts) for facts in calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +107,7 @@ class Returns:
         """Before what is computed, in the function that the binding names."""
         _, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
         read = self._read(site.header)
-        code = SelectorCode(words().selectors.name, find_structs(read.text.code), read.bodies)
+        code = SelectorCode(words().selectors.name, read.structs, read.bodies)
         return first_return(benchmark, site, told, self.arch, code)
 
     def _known(
@@ -299,22 +134,7 @@ class Returns:
     def _read(self, name: str) -> HeaderReturns:
         if name not in self.headers_read:
             text = Text(name, self.sources.data[name])
-            _check_utf8(text)
-            bodies = read_bodies(text)
-            found = tuple(known_returns(bodies, self.sources.headers[name].selectors))
-            constants = locals_of(text.code, (f.body for f, _ in bodies))
-            selector = find_structs(text.code).get(words().selectors.name)
-            pairs = zip(selector.fields, selector.types, strict=True) if selector else ()
-            types = {name: kind for name, kind in pairs if kind == words().selectors.types}
-            self.headers_read[name] = HeaderReturns(
-                text,
-                bodies,
-                constants,
-                found,
-                types,
-                asked_around(text, bodies),
-                always_decide(text, bodies, found),
-            )
+            self.headers_read[name] = read_returns(text, self.sources.headers[name])
         return self.headers_read[name]
 
     def _in_front(
@@ -369,13 +189,3 @@ class Returns:
         now = next((each for each in read.returns if each.entry.body_span == span), None)
         truth = Truth(told.traits, self.arch, read.constants)
         return replace(spot, now=now, truth=truth, enumerations=read.enumerations)
-
-
-def _check_utf8(text: Text) -> None:
-    """A plan is JSON: what is made after a line must be text."""
-    try:
-        text.data.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{text.path}:{text.line(error.start)} is not UTF-8", "Save the header as UTF-8."
-        ) from error
