@@ -100,7 +100,10 @@ def nearest(known: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None:
     if not found:
         return None
     found.sort(key=lambda near: _cost(near, truth))
-    best = next((near for near in found if not gone_before(near, truth)), found[0])
+    best = found[0]
+    if gone_before(best, truth):
+        others = (n for n in found if not gone_before(n, truth) and not _is_there(n))
+        best = next(others, best)
     wanted = {*best.around, *best.conditions}
     out = (e for e in best.beside.family.entries if e.disabled and set(e.args) == wanted)
     instead = next((entry.span for entry in out), None)
@@ -121,6 +124,13 @@ def _near(one: KnownReturn, truth: Truth, flags: set[str]) -> BesideReturn | Non
         return None
     around = tuple(fact for told in facts[:level] for fact in told)
     return BesideReturn(one, one.clauses[level], around, conditions)
+
+
+def _is_there(near: BesideReturn) -> bool:
+    """Whether an `if` beside asks for the same: what it holds is not for the workload."""
+    mine = {*simplest(near.conditions)}
+    beside = (c for c in near.beside.body.clauses if c.scope == near.clause.scope)
+    return any({*simplest(facts_of((clause,)))} == mine for clause in beside)
 
 
 def _has_case(body: Body, clause: Clause, conditions: Sequence[str]) -> bool:
