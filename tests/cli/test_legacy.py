@@ -74,7 +74,7 @@ def test_families_are_left_and_plan_apply_and_review_say_so(capsys, selectors, m
 
 def test_a_plan_that_writes_no_return_says_nothing_of_families(capsys, selectors, tmp_path):
     path = tmp_path / "none.db"
-    benchmark_database(path, KEYS, "3.6.0", GPUS["sm100"], {("F32", "I32"): "ipt_18.tpb_256"})
+    benchmark_database(path, KEYS, "3.6.0", GPUS["sm100"], {("F32", "I32"): None})
     plan = document(capsys, "plan", selectors, *given(path))
     assert plan["edits"] == []
     assert not [r for r in plan["remarks"] if "struct" in r]

@@ -56,9 +56,16 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
         "+    if (cc >= ::cuda::compute_capability{10, 0}"
         " && cc < ::cuda::compute_capability{10, 3})",
         "+    {",
+        # Large keys have a formula, unless the caller says otherwise, as that of sm107 does.
+        "+      if (offset_size == 4 && key_size == 4 && key_type == type_t::float32"
+        " && value_size == 0)",
+        "+      {",
+        "+        return make_onesweep_small_key_policy(small_key_tuning_values{256, 18},"
+        " /*use_tuning_for_large_keys=*/true);",
+        "+      }",
         "+      if (value_size == 0 && offset_size == 4 && key_size == 1)",
         "+      {",
-        "+        return make_onesweep_small_key_policy(small_key_tuning_values{384,19});",
+        "+        return make_onesweep_small_key_policy(small_key_tuning_values{384, 19});",
         "+      }",
         "+    }",
     ]
@@ -80,13 +87,14 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
         "offset_size == 4",
         "key_size == 1",
     ]
-    assert actions["F32"]["decision"] == "reject"
+    assert actions["F32"]["decision"] == "add"
     status, out, err = run(capsys, "verify-effect", *given, "--json")
     assert status == 0, err
     effect = json.loads(out)
     assert effect["wrong"] == []
     changed = [one for one in effect["changed"] if one["arch"] not in effect["between"]]
     assert [(c["workload"]["T"], c["arch"], c["role"]) for c in changed] == [
+        ("F32", "sm100", "written"),
         ("I8", "sm100", "written"),
         ("I16", "sm100", "written"),
         # The returns of sm107 end before it, and it has none of its own.

@@ -9,6 +9,7 @@ from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family
 from policygen.source.comments import comment_lines
 from policygen.source.text import Text
+from policygen.untrusted import comment
 
 # The sizes in "64-bit key", "pairs  8:xx", with the spaces that align them
 _NUMBER = re.compile(r"( *)(\d+)")
@@ -54,7 +55,8 @@ def heading_like(sections: Sequence[Headed], sizes: Mapping[int, int], size: int
         if len(parts) > 1 and first and all(_said(part) == _said(first) for part in parts):
             before, number, after = first
             blank = " " if number.startswith(" ") else ""
-            return f"{before}{blank}{str(size * unit).rjust(len(number) - len(blank))}{after}"
+            made = f"{before}{blank}{str(size * unit).rjust(len(number) - len(blank))}{after}"
+            return made if comment(made).split() == made.split() else None
     return None
 
 

@@ -66,7 +66,8 @@ def _compare(subject: Subject, binding: FamilyBinding, values: Parameters) -> It
 
 def _same_scale(subject: Subject, rule: MemberRule, values: Parameters) -> bool:
     """Whether the benchmarks that have such labels count in the same unit as the header."""
-    measured = [b for b in subject.benchmarks if b.writable and set(b.parameters) == set(values)]
+    known = (b for b in subject.benchmarks if b.writable and not b.returns)
+    measured = [b for b in known if set(b.parameters) == set(values)]
     units = {unit.scaling if (unit := b.units.get(rule.parameter or "")) else "" for b in measured}
     return rule.unit is not None and units == {rule.unit.scaling}
 
