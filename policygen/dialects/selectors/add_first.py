@@ -155,9 +155,9 @@ def _known(one: FirstReturn, content: Content) -> Iterator[tuple[str, str]]:
     for name, where in site.values.items():
         if (match := _PATH.fullmatch(where)) and name in values:
             yield f"{within[match[1]]}{match[2]}", values[name]
-    delay = values.get(words().values.delay)
+    delay = delay_fields(values.get(words().values.delay, ""))
     if site.delay and delay is not None:
-        for where, value in zip(site.delay, delay_fields(delay), strict=True):
+        for where, value in zip(site.delay, delay, strict=True):
             match = _PATH.fullmatch(where)
             assert match is not None, "it is a path"
             yield f"{within[match[1]]}{match[2]}", value
