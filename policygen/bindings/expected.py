@@ -9,6 +9,8 @@ from policygen.model.bindings import FamilyBinding, MemberRule, Site, Unit
 from policygen.model.tuning import Value, spell
 
 _NUMBER = re.compile(r"-?\d+")
+# "policy.threads_per_block", "selected.lookahead.stages"
+_PATH = re.compile(r"(policy|selected)\.([\w.]+)")
 
 
 def value_name(site: Site, member: str, rule: MemberRule) -> str | None:
@@ -18,6 +20,14 @@ def value_name(site: Site, member: str, rule: MemberRule) -> str | None:
     if member in site.values or member in site.types or (rule.delay and site.delay):
         return member
     return site.marked if _unit(member, rule) else None
+
+
+def selected_path(policy: str, text: str) -> str | None:
+    """`policy.vec_size` as seen from what is selected: `multi_tile.vec_size`; none for no path."""
+    match = _PATH.fullmatch(text)
+    if match is None:
+        return None
+    return f"{policy}.{match[2]}" if match[1] == "policy" and policy else match[2]
 
 
 def expected_values(

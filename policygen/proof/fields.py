@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
+from policygen.bindings.expected import selected_path
 from policygen.model.bindings import Site
 from policygen.model.selection import WHOLE, PolicyFields
 from policygen.proof import answers
@@ -12,8 +13,6 @@ from policygen.proof.probe import Asked
 Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
 # "128" of "MemBoundScaling<128, 24, long>"; not "(BlockScanAlgorithm)2"
 _COUNT = re.compile(r"(?<![\w)])\d+")
-# "policy.threads_per_block", "selected.lookahead.stages"
-_PATH = re.compile(r"(policy|selected)\.([\w.]+)")
 
 
 def policy_fields(asked: Asked, answer: str, told: Collection[str]) -> PolicyFields | None:
@@ -51,9 +50,7 @@ def _leaves(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str
 
 @lru_cache(maxsize=256)
 def _shown_paths(policy: str, texts: tuple[str, ...]) -> frozenset[str]:
-    found = (_PATH.fullmatch(text) for text in texts)
-    within = {"policy": f"{policy}." if policy else "", "selected": ""}
-    return frozenset(f"{within[match[1]]}{match[2]}" for match in found if match)
+    return frozenset(path for text in texts if (path := selected_path(policy, text)))
 
 
 def _shown(site: Site, told: Collection[str]) -> frozenset[str]:

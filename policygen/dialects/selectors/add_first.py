@@ -10,6 +10,7 @@ if (cc >= ::cuda::compute_capability{10, 0} && cc < ::cuda::compute_capability{1
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from policygen.bindings.expected import selected_path
 from policygen.bindings.words import words
 from policygen.dialects.selectors.additions import (
     COLUMNS,
@@ -34,8 +35,6 @@ from policygen.source.text import Text
 
 _CAPABILITY = "::cuda::compute_capability"
 _TYPE = "compute_capability"
-# "policy.threads_per_block", "selected.lookahead.stages"
-_PATH = re.compile(r"(policy|selected)\.([\w.]+)")
 _ENUMERATOR = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -151,16 +150,15 @@ def _known(one: FirstReturn, content: Content) -> Iterator[tuple[str, str]]:
     """The values that bindings name, by their path in what is selected."""
     site = one.site
     values = {n: spell(v) for n, v in one.told.values.items()} | content.values
-    within = {"policy": f"{site.policy}." if site.policy else "", "selected": ""}
     for name, where in site.values.items():
-        if (match := _PATH.fullmatch(where)) and name in values:
-            yield f"{within[match[1]]}{match[2]}", values[name]
+        if (path := selected_path(site.policy, where)) and name in values:
+            yield path, values[name]
     delay = delay_fields(values.get(words().values.delay, ""))
     if site.delay and delay is not None:
         for where, value in zip(site.delay, delay, strict=True):
-            match = _PATH.fullmatch(where)
-            assert match is not None, "it is a path"
-            yield f"{within[match[1]]}{match[2]}", value
+            path = selected_path(site.policy, where)
+            assert path is not None, "it is one of a field"
+            yield path, value
 
 
 def _spelled(text: Text, one: FirstReturn, path: str, kind: str, value: object) -> str:

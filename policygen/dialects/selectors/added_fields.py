@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from policygen.dialects.selectors.additions import wrapped
 from policygen.dialects.selectors.functions import Struct
 from policygen.dialects.selectors.nearest import Bodies
 from policygen.errors import InputError
@@ -19,7 +20,7 @@ from policygen.model.entry_text import AddedMember
 from policygen.model.tuning import Entry
 from policygen.source.brackets import closing_bracket, opening_bracket, split_list
 from policygen.source.copying import Change
-from policygen.source.spelling import indent_of, line_end, newline, spelled_as
+from policygen.source.spelling import indent_of, line_end, line_start, newline, spelled_as
 from policygen.source.text import Text
 
 # "sm100_tuning_values{16, 512, 2}"
@@ -107,6 +108,14 @@ def _list_around(code: bytes, scope: Span, at: int) -> Span | None:
         return None
     close = closing_bracket(code, opened)
     return Span(opened + 1, close) if close else None
+
+
+def rewrapped(text: Text, span: Span, new: str) -> tuple[Span, str]:
+    """The whole line in which something changes, with a line for each value where it is long."""
+    start, end = line_start(text.data, span.start), line_end(text.data, span.end)
+    row = f"{text.data[start : span.start].decode()}{new}{text.data[span.end : end].decode()}"
+    indent = row[: len(row) - len(row.lstrip())]
+    return Span(start, end), newline(text.data).join(wrapped(row, indent))
 
 
 def calls_of(text: Text, function: str, bodies: Bodies) -> Iterator[tuple[Span, str]]:

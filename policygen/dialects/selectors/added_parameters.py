@@ -7,7 +7,7 @@ constexpr auto make_scaled_policy(int threads_per_block, …, LookbackDelayPolic
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from policygen.dialects.selectors.additions import wrapped
+from policygen.dialects.selectors.added_fields import rewrapped
 from policygen.dialects.selectors.functions import Function, Struct, arguments, find_functions
 from policygen.dialects.selectors.statements import read_body
 from policygen.errors import InputError
@@ -15,7 +15,7 @@ from policygen.model.base import Span
 from policygen.model.entry_text import AddedMember
 from policygen.model.tuning import Entry
 from policygen.source.brackets import closing_bracket, split_list
-from policygen.source.spelling import indent_of, line_end, line_start, newline
+from policygen.source.spelling import indent_of, newline
 from policygen.source.text import Text
 
 
@@ -56,10 +56,7 @@ class AddedParameters:
                 " is no list of the values before it"
             )
         at = given[1][-1].end
-        start, end = line_start(text.data, at), line_end(text.data, at)
-        row = f"{text.data[start:at].decode()}, {_parameter(name)}{text.data[at:end].decode()}"
-        rows = wrapped(row, indent_of(text.data, start + len(row) - len(row.lstrip())))
-        return Span(start, end), newline(text.data).join(rows)
+        return rewrapped(text, Span(at, at), f", {_parameter(name)}")
 
 
 def helper_of(

@@ -9,9 +9,9 @@ from policygen.dialects.selectors.added_fields import (
     calls_of,
     qualified,
     returned_struct,
+    rewrapped,
 )
 from policygen.dialects.selectors.added_parameters import AddedParameters, helper_of
-from policygen.dialects.selectors.additions import wrapped
 from policygen.dialects.selectors.arch_functions import ArchFunction
 from policygen.dialects.selectors.functions import Struct, find_structs
 from policygen.dialects.selectors.guarded_return import GuardedReturn
@@ -20,7 +20,6 @@ from policygen.model.base import Span
 from policygen.model.edit import Edit
 from policygen.model.entry_text import AddedMember
 from policygen.model.tuning import Entry
-from policygen.source.spelling import indent_of, line_end, line_start, newline
 from policygen.source.splice import edit_at
 from policygen.source.text import Text
 
@@ -44,7 +43,7 @@ class FieldEdits:
             for span, new in helper.edits(self.text):
                 yield edit_at(self.text.data, span, new, f"{name} takes more")
         if self.by_struct:
-            yield from self._read([write for write in writes if self.of(write)])
+            yield from self._read(writes)
 
     def of(self, write: EntryWrite) -> AddedFields | None:
         """What the struct of a return has to have; none where a function makes it."""
@@ -68,11 +67,9 @@ class FieldEdits:
             if fields and not (spot.new and isinstance(spot.new.at, ArchFunction)):
                 for scope, variable in calls_of(text, spot.family.name, bodies):
                     changes |= dict(fields.read(text, scope, variable))
-        for (begin, behind), new in changes.items():
-            start, end = line_start(text.data, begin), line_end(text.data, behind)
-            row = f"{text.data[start:begin].decode()}{new}{text.data[behind:end].decode()}"
-            lines = newline(text.data).join(wrapped(row, indent_of(text.data, begin)))
-            yield edit_at(text.data, Span(start, end), lines, "what is returned tells it")
+        for at, new in changes.items():
+            span, lines = rewrapped(text, at, new)
+            yield edit_at(text.data, span, lines, "what is returned tells it")
 
 
 def field_edits(text: Text, writes: Sequence[EntryWrite]) -> FieldEdits:

@@ -1,13 +1,13 @@
 """A return that comes first in a function: what CUB returns there is computed."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policygen.bindings.archs import next_arch
+from policygen.bindings.words import words
 from policygen.dialects.family_spot import FamilySpot
 from policygen.dialects.selectors.aggregates import Field, read_aggregate
-from policygen.dialects.selectors.functions import Function, Struct
-from policygen.dialects.selectors.nearest import Bodies
+from policygen.dialects.selectors.functions import Function
+from policygen.dialects.selectors.header_returns import HeaderReturns
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Site
 from policygen.model.entry_text import Content
@@ -48,29 +48,21 @@ class FirstReturn(FamilySpot):
         return Content("values", members, label=label)
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorCode:
-    """What a header declares for its policy selector."""
-
-    name: str
-    structs: Mapping[str, Struct]
-    bodies: Bodies
-
-
 def first_return(
-    benchmark: BenchmarkBinding, site: Site, told: Selected, arch: str, code: SelectorCode
+    benchmark: BenchmarkBinding, site: Site, told: Selected, arch: str, read: HeaderReturns
 ) -> FirstReturn:
     """Where it goes, and what it asks for; refused where the binding does not say that."""
     first = benchmark.first
     if first is None or not benchmark.returns:
         raise InputError(f"{site.header} computes it in a way that has no place for a return")
-    known = [f for f, _ in code.bodies if (f.scope, f.name) == (code.name, first.function)]
+    selector = words().selectors.name
+    known = [f for f, _ in read.bodies if (f.scope, f.name) == (selector, first.function)]
     if len(known) != 1 or not {*first.asks} <= told.traits.keys():
         asks = ", ".join(first.asks)
-        raise InputError(f"{site.header} has no {code.name}::{first.function} that knows {asks}")
+        raise InputError(f"{site.header} has no {selector}::{first.function} that knows {asks}")
     (function,) = known
     fixed = {name: MemberRule(constant=spell(v)) for name, v in benchmark.always.items()}
-    own = code.structs[code.name]
+    own = read.structs[selector]
     types = dict(zip(own.fields, own.types, strict=True))
     return FirstReturn(
         told,
@@ -88,7 +80,7 @@ def first_return(
         ),
         function.label,
         function,
-        read_aggregate(code.structs, function.returns),
+        read_aggregate(read.structs, function.returns),
         f"{first.part}." if first.part else "",
         tuple(_condition(name, types[name], told.traits[name]) for name in first.asks),
         arch,

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.bindings.returned import optional_rules, rules_of, says_algorithm
-from policygen.bindings.words import words
 from policygen.dialects.protocol import Spot, TuningTree
 from policygen.dialects.selectors.arch_blocks import in_front
 from policygen.dialects.selectors.arch_functions import ArchFunction, arch_function
-from policygen.dialects.selectors.first_return import FirstReturn, SelectorCode, first_return
+from policygen.dialects.selectors.first_return import FirstReturn, first_return
 from policygen.dialects.selectors.guarded_return import GuardedReturn, NewReturn
 from policygen.dialects.selectors.header_returns import HeaderReturns, read_returns
 from policygen.dialects.selectors.nearest import KnownReturn, empty_case, gone_before, nearest
@@ -106,9 +105,7 @@ class Returns:
     def first(self, benchmark: BenchmarkBinding, told: Selected) -> FirstReturn:
         """Before what is computed, in the function that the binding names."""
         _, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
-        read = self._read(site.header)
-        code = SelectorCode(words().selectors.name, read.structs, read.bodies)
-        return first_return(benchmark, site, told, self.arch, code)
+        return first_return(benchmark, site, told, self.arch, self._read(site.header))
 
     def _known(
         self, benchmark: BenchmarkBinding, told: Selected
