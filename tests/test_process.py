@@ -87,8 +87,8 @@ def test_what_another_thread_runs_is_ended(tmp_path, deaf):
     started = wait_for(pid)
     began = time.monotonic()
     with ending():
-        thread.join(10)
-    assert time.monotonic() - began < 5
+        thread.join(30)
+    assert time.monotonic() - began < 30
     (error,) = caught
     assert error.status == (-signal.SIGKILL if deaf else -signal.SIGTERM)
     assert gone(started)
@@ -110,8 +110,8 @@ def test_what_a_program_started_is_killed_with_it_when_only_that_is_deaf(tmp_pat
     started = wait_for(pid)
     began = time.monotonic()
     with ending():
-        thread.join(10)
-    assert time.monotonic() - began < 5
+        thread.join(30)
+    assert time.monotonic() - began < 30
     assert [error.status for error in caught] == [-signal.SIGTERM]
     assert soon(lambda: gone(started))
 
@@ -123,7 +123,7 @@ def test_a_deaf_program_has_no_longer_than_the_limit_and_the_grace(tmp_path):
         with pytest.raises(ProcessError, match="it did not end within 2 seconds"):
             run(command, install="", limit=2)
         assert soon(lambda: gone(wait_for(pid)))
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 45
 
 
 def test_no_program_is_waited_for_without_an_end(monkeypatch):
@@ -146,7 +146,7 @@ def test_a_program_that_ends_takes_what_it_left_behind_with_it(tmp_path):
     pid = tmp_path / "pid"
     began = time.monotonic()
     assert run([sys.executable, "-c", LEAVING, str(pid), DEAF], install="") == "done\n"
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 45
     assert soon(lambda: gone(wait_for(pid)))
 
 
@@ -168,7 +168,7 @@ def test_an_interrupt_ends_a_program_that_does_not_want_to_end(tmp_path, number)
     began = time.monotonic()
     policygen.send_signal(number)
     assert policygen.wait(10) != 0
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert soon(lambda: all(map(gone, started)))
 
 
@@ -201,7 +201,7 @@ def test_threads_that_fail_leave_nothing(tmp_path):
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         work()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 45
     first, second = jobs
     assert first.exception().status == -signal.SIGKILL
     assert second.cancelled()

@@ -13,6 +13,7 @@ from policygen.dialects.scan import read_changed, scan_headers
 from policygen.dialects.workers import Request, Worker, read_all
 from policygen.errors import SourceError
 from policygen.model.tuning import TuningHeader
+from policygen.source.patience import SECONDS, too_long
 from tests.source.headers import MINI, wrap
 
 FINE = wrap("template <> struct sm90_tuning<int, 4> { static constexpr int items = 7; };")
@@ -101,16 +102,18 @@ HANGS = {
 
 @pytest.mark.parametrize("name", HANGS)
 def test_what_would_take_minutes_is_refused_in_seconds(name, monkeypatch):
-    """With a limit of half a second; that which is shipped is three, for slow machines."""
-    monkeypatch.setattr(worker, "SECONDS", 0.5)
+    """By what is seen before clang reads it, or by the clock: of that half a second is enough.
+
+    Where the place is known no clock is asked: a copy of these tests is slow on a busy machine.
+    """
     data, message = HANGS[name]
-    began = time.monotonic()
+    monkeypatch.setattr(worker, "SECONDS", 60.0 if message else 0.5)
     found = told(wrap("@").replace(b"@", data))
-    assert time.monotonic() - began < 10  # on a machine with much else to do
     assert isinstance(found, str)
-    assert found.startswith("tree/tuning_x.cuh:")
-    assert message is None or found == message
-    assert entries(told(FINE)) == [{}, {"items": 7}]  # the next worker is fine
+    assert found == (message or f"tree/tuning_x.cuh:1:1: {too_long(SECONDS)}")
+    monkeypatch.setattr(worker, "SECONDS", 60.0)
+    workers.close_all()  # the next worker has the new limit, and is fine
+    assert entries(told(FINE)) == [{}, {"items": 7}]
 
 
 @pytest.mark.parametrize(
@@ -327,5 +330,5 @@ def test_one_that_falls_silent_and_does_not_end_is_killed(monkeypatch):
     began = time.monotonic()
     with pytest.raises(workers.EndedError, match="libclang ends on it with status -9"):
         one.ask(request(FINE))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert one.close() == 0

@@ -59,4 +59,4 @@ def test_two_thousand_damaged_sources_are_read_or_refused(tmp_path: Path) -> Non
         assert document.to_json(), round_
         assert len("\n".join(map(str, errors)).splitlines()) < 1000, round_
         path.write_bytes(data)
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - begun < 300
