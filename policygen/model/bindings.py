@@ -363,6 +363,8 @@ class BenchmarkBinding(Call):
     algorithm_call: str | None = None
     """The device API call that instantiates the algorithm."""
     call_header: str | None = None
+    least_arch: str | None = None
+    """The first architecture that has what it runs; earlier ones get no values of it."""
     writable: bool = True
     edit: str | None = None
     """What would have to be edited where no entry can take a variant's values."""

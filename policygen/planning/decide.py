@@ -267,6 +267,12 @@ def _conflict(cases: Sequence[PlacedResult], reason: str, other: Sequence[Action
     )
 
 
+def settled_without(case: PlacedResult, reason: str) -> Action:
+    """A case that gets no entry, because another benchmark's result is better for its call."""
+    used = case.choice.decision == "use"
+    return case.rejected(reason) if used else _action(case, "fallback", reason)
+
+
 def _rejected(case: PlacedResult, reason: str, other: Action | None) -> Action:
     if other is None:
         return case.rejected(reason)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from policygen.dialects.protocol import Dialect, Spot, TypeName
 from policygen.errors import InputError
+from policygen.model.arch import arch_number
 from policygen.model.plan import Action
 from policygen.model.results import Choice
 from policygen.model.selection import Delta, Values
@@ -89,6 +90,9 @@ def find_places(
     for one in known:
         if not one.benchmark.writable:
             actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
+            continue
+        if (least := one.benchmark.least_arch) and arch_number(arch) < arch_number(least):
+            actions.append(one.rejected(f"CUB has what it runs on {least} and later alone"))
             continue
         try:
             dialect.check(one.benchmark)

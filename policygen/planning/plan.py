@@ -13,7 +13,6 @@ from policygen.dialects.protocol import (
     TuningTree,
 )
 from policygen.errors import EffectError, InputError
-from policygen.model.changes import changes as told_changes
 from policygen.model.plan import (
     Action,
     Held,
@@ -29,10 +28,11 @@ from policygen.model.plan import (
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Delta, DeltaRow, Values
 from policygen.model.workload import Point
-from policygen.planning.decide import ChooseTogether, Decided, decide
+from policygen.planning.decide import ChooseTogether, Decided, decide, settled_without
 from policygen.planning.files import planned_file
-from policygen.planning.judge import differs
+from policygen.planning.judge import WhyNot
 from policygen.planning.later import as_reached, changed_between, changed_later, in_spite
+from policygen.planning.losses import harmed, not_as_written, points_of
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone
 from policygen.planning.next_best import ChooseNext, none_other
@@ -48,6 +48,7 @@ from policygen.planning.places import (
     unsaid,
     unsayable,
 )
+from policygen.planning.rivals import outranked
 from policygen.source.splice import splice
 
 INHERIT = "Let later architectures inherit: --reach later"
@@ -156,6 +157,7 @@ class Planner:
         said: dict[Point, Values] = {}
         left: dict[Point, Left] = {}
         placed = {case.measurement.point: case for case in cases}
+        arch = self.options.arch
         while True:
             outcome = self.decided(cases, dead)
             try:
@@ -181,19 +183,19 @@ class Planner:
                 for write in added:
                     what = "return" if write.spots[0].ahead else "family"
                     reason = f"with a {what} for it nothing compiles"
-                    dead |= dict.fromkeys(_points([write]), reason)
+                    dead |= dict.fromkeys(points_of([write]), reason)
                 continue
-            others = unsaid(cases, outcome.actions, compared, self.options.arch)
+            others = unsaid(cases, outcome.actions, compared, arch)
             cases, more = said_in_full(cases, others)
             if more:
                 said |= more
                 continue
-            if bare := unsayable(cases, outcome.actions, compared, others, self.options.arch):
+            if bare := unsayable(cases, outcome.actions, compared, others, arch):
                 cases = leaving(cases, bare)
                 left |= bare
                 continue
-            lost = self._lost(cases, outcome, draft, compared) or self._harmed(
-                cases, outcome, compared
+            lost = not_as_written(cases, outcome, compared, arch, self._why_not(draft)) or harmed(
+                cases, outcome, compared, arch
             )
             if not lost:
                 try:
@@ -209,13 +211,14 @@ class Planner:
     def decided(self, cases: Sequence[PlacedResult], dead: Mapping[Point, str]) -> Decided:
         """What becomes of cases; of some it is known that they stay."""
         outcome = Decided()
-        live = []
+        live = [case for case in cases if case.measurement.point not in dead]
+        beaten = outranked(live)
         for case in cases:
             if reason := dead.get(case.measurement.point):
                 outcome.actions.append(case.rejected(reason))
-            else:
-                live.append(case)
-        for group in by_entry(live):
+            elif reason := beaten.get(case.measurement.point):
+                outcome.actions.append(settled_without(case, reason))
+        for group in by_entry([case for case in live if case.measurement.point not in beaten]):
             outcome.add(decide(group, self.options, self.together, self.next_best))
         return outcome
 
@@ -250,45 +253,11 @@ class Planner:
                 found.append((write, own))
         return found or [(write, error) for write in writes]
 
+    def _why_not(self, draft: Draft) -> WhyNot:
+        return lambda point, arch: self.oracle.why_not(draft.after, point, arch)
+
     def _compare(self, draft: Draft) -> Delta[Values]:
         return self.oracle.compare(draft.after) if draft.after else Delta((), 0, ())
-
-    def _lost(
-        self, cases: Sequence[PlacedResult], outcome: Decided, draft: Draft, compared: Delta[Values]
-    ) -> dict[Point, str]:
-        """Workloads that do not get what was written for them, and why."""
-        arch = self.options.arch
-        changes = {c.point: c for c in compared.changes if c.arch == arch}
-        of_point = {case.measurement.point: case for case in cases}
-        lost: dict[Point, str] = {}
-        for action in outcome.actions:
-            if not action.written:
-                continue
-            change = changes.get(action.point)
-            after = change.after if change else action.before or {}
-            wanted = action.after or {}
-            if found := differs(after, wanted):
-                why = self.oracle.why_not(draft.after, action.point, arch)
-                lost[action.point] = f"{of_point[action.point].spot.lost(found)}: {why}"
-        return lost
-
-    def _harmed(
-        self, cases: Sequence[PlacedResult], outcome: Decided, compared: Delta[Values]
-    ) -> dict[Point, str]:
-        """Workloads whose entry would take others that are to stay as they are."""
-        written = {action.point for action in outcome.actions if action.written}
-        stays = {c.measurement.point: c for c in cases if c.measurement.point not in written}
-        harmed: dict[Point, str] = {}
-        for change in compared.changes:
-            if change.arch != self.options.arch or change.point not in stays:
-                continue
-            case, itself = stays[change.point], {change.point}
-            header = [write for write in outcome.writes if write.header == case.spot.header]
-            takers = [write for write in header if write.spots[0].takes(case.spot)] or header
-            others = _points(takers) - itself or _points(header) - itself or itself
-            pairs = ", ".join(told_changes(change.before, change.after))
-            harmed |= dict.fromkeys(others, f"would change {change.name}, which stays: {pairs}")
-        return harmed
 
     def _kept(
         self, outcome: Decided, draft: Draft, compared: Delta[Values]
@@ -328,7 +297,7 @@ class Planner:
             reasons.setdefault(change.point, InputError(text, INHERIT).in_line)
         causes: dict[Point, str] = {}
         for write in outcome.writes:
-            points = _points([write])
+            points = points_of([write])
             first = next((reason for point, reason in reasons.items() if point in points), None)
             if first:
                 causes |= {point: reasons.get(point, first) for point in points}
@@ -337,8 +306,8 @@ class Planner:
         names = {name for name, _ in reasons}
         targets = [a.target for a in outcome.actions if a.benchmark in names]
         headers = {target.header for target in targets if target}
-        others = _points([w for w in outcome.writes if w.header in headers])
-        return dict.fromkeys(others or _points(outcome.writes), next(iter(reasons.values())))
+        others = points_of([w for w in outcome.writes if w.header in headers])
+        return dict.fromkeys(others or points_of(outcome.writes), next(iter(reasons.values())))
 
 
 class NotWritableError(Exception):
@@ -347,7 +316,7 @@ class NotWritableError(Exception):
     def __init__(self, writes: Sequence[tuple[EntryWrite, InputError]]) -> None:
         super().__init__(writes[0][1].message)
         self.reasons = {
-            point: error.in_line for write, error in writes for point in _points([write])
+            point: error.in_line for write, error in writes for point in points_of([write])
         }
 
 
@@ -357,11 +326,6 @@ def _as_was(
     """A case as it was placed, where that is wanted."""
     point = case.measurement.point
     return placed[point] if point in wanted else case
-
-
-def _points(writes: Sequence[EntryWrite]) -> set[Point]:
-    """The measured workloads that entries are written for."""
-    return {point for write in writes for point in write.points}
 
 
 def _in_order(

@@ -22,6 +22,9 @@ REASONS = (
     "would change ",
     "would have ",
     "Thrust",
+    "lookahead is better for ",
+    "encode is better for ",
+    "CUB has what it runs on sm100 and later alone",
     "it has no entries",
 )
 # At least so many are updated, and so many added.
