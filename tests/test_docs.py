@@ -24,7 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Commands that would run these very tests, or that are not ours.
 OTHERS = {
     "make test",
-    'nvcc -I "$(policygen headers path)" -c my_kernel.cu',
+    "nvcc $(policygen headers path --flags) -c my_kernel.cu",
     "nvbench-program --jsonbin base/result.json",
 }
 DEMO = "make demo"

@@ -1,5 +1,6 @@
 """`policygen headers`: shows and obtains CUB trees."""
 
+import shlex
 from collections.abc import Sequence
 
 import click
@@ -58,15 +59,18 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
 
 @click.command()
 @click.argument("version", required=False)
+@click.option("--flags", is_flag=True, help="As options of a compiler: -I for each folder.")
 @cub_option
 @output_options
-def path(version: str | None, cub: str | None, output: Output) -> int:
+def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -> int:
     """Prints the include folder of the tree that is used here, or of a fetched VERSION."""
     if version and cub:
         raise click.UsageError("give VERSION or --cub, not both")
     session = fetched_session(version) if version else start(cub)
     if output.as_json:
         click.echo(used_tree(session).to_json())
+    elif flags:
+        click.echo(shlex.join(f"-I{folder}" for folder in session.cub.include_folders))
     else:
         click.echo(session.cub.root)
     if output.verbose and not output.quiet:
