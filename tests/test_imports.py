@@ -52,6 +52,7 @@ COMMON = {
     "git_objects",
     "portable",
     "hints",
+    "installation",
     "resources",
     "config",
     "settings_file",
