@@ -94,6 +94,8 @@ COMMANDS = LazyGroup(
         "bench": "The parameters, variants and workloads of benchmarks.",
         "demo": "Shows on a real CUB what policygen does: from a tuning database to a proven"
         " change.",
+        "doctor": "Shows what policygen works with on this machine, and the command that mends"
+        " what is missing.",
         "emit": "Writes policy selectors for CUB's public API into a header of your own; CUB stays"
         " as it is.",
         "plan": "Shows what results would change in a tree, and why; writes nothing to it.",
