@@ -75,6 +75,7 @@ LIVES_IN = {
 
 # Helpers of the command line; the other modules of `cli` are commands.
 HELPERS = {
+    "completing",
     "groups",
     "main",
     "options",

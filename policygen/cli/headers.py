@@ -57,7 +57,7 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
 
 
 @click.command()
-@click.argument("version", required=False)
+@click.argument("version", required=False, metavar="[VERSION]")
 @cub_option
 @output_options
 def path(version: str | None, cub: str | None, output: Output) -> int:
