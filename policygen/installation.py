@@ -55,7 +55,12 @@ def pip() -> str:
     found = which("pip")
     if found and Path(found).parent == Path(sys.executable).parent:
         return "pip"
-    return f"{shlex.quote(nearby(Path(sys.executable)))} -m pip"
+    return f"{this_python()} -m pip"
+
+
+def this_python() -> str:
+    """How a shell calls the Python that runs."""
+    return shlex.quote(nearby(Path(sys.executable)))
 
 
 def nearby(path: Path) -> str:
@@ -66,7 +71,8 @@ def nearby(path: Path) -> str:
 
 def requirements() -> Mapping[str, tuple[Requirement, ...]]:
     """What each extra asks for; under the empty name, what all commands need."""
-    if (folder := clone()) is None:
+    folder = clone()
+    if folder is None or not (folder / "pyproject.toml").is_file():
         return {name: _found(texts) for name, texts in _installed().items()}
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     lot = {"": project["dependencies"], **project["optional-dependencies"]}
@@ -75,7 +81,11 @@ def requirements() -> Mapping[str, tuple[Requirement, ...]]:
 
 def _installed() -> Mapping[str, list[str]]:
     lot: defaultdict[str, list[str]] = defaultdict(list)
-    for text in metadata.requires(NAME) or ():
+    try:
+        said = metadata.requires(NAME) or ()
+    except metadata.PackageNotFoundError:  # a copy of the package alone
+        said = ()
+    for text in said:
         asked, _, marker = text.partition(";")
         extra = _EXTRA.search(marker)
         lot[extra[1] if extra else ""].append(asked.strip())

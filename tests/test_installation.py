@@ -69,6 +69,16 @@ def test_a_package_asks_for_what_its_metadata_says(monkeypatch):
     assert installation.requirements() == {}
 
 
+def test_a_copy_of_the_package_alone_asks_for_nothing(monkeypatch, tmp_path):
+    def none(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(resources, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(metadata, "requires", none)
+    assert installation.clone() == tmp_path
+    assert installation.requirements() == {}
+
+
 @pytest.mark.usefixtures("packaged")
 @pytest.mark.parametrize(
     ("asked", "version", "fits"),

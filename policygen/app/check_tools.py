@@ -18,7 +18,7 @@ COMPILING = (
 )
 """Commands that ask the compiler."""
 SASS = ("verify-sass", "review --run-sass", "demo")
-GIT = ("--base REVISION", "--compare REVISION", "status")
+GIT = ("--base REVISION", "--compare REVISION")
 GPU = ("nvidia-smi", "--query-gpu=name,compute_cap,memory.total,driver_version")
 NO_GPU = "no GPU here; no command needs one"
 SECONDS = 20.0

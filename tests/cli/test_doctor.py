@@ -77,7 +77,7 @@ def test_what_is_to_be_mended_is_printed_with_its_command(places, capsys):
         "                  needed by: verify-sass, review --run-sass, demo\n"
         "                  install it: apt-get install binutils\n"
         "missing  git      git is missing\n"
-        "                  needed by: --base REVISION, --compare REVISION, status\n"
+        "                  needed by: --base REVISION, --compare REVISION\n"
         "                  install it: apt-get install git\n"
         "missing  tree     no CUB\n"
         "                  needed by: scan, headers path, resolve, plan, apply, emit,\n"

@@ -10,6 +10,7 @@ import pytest
 
 from policygen.cli.main import main
 from policygen.errors import ProcessError
+from policygen.installation import this_python
 from policygen.tree import manifest, wheel
 from policygen.tree.whole import listing_file
 from tests.tree.places import Places, empty_machine, fetched_whole
@@ -171,7 +172,8 @@ def test_fetch_without_pip_says_how_to_get_it(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["headers", "fetch", "3.0.1", "-q"]) == 3
-    assert capsys.readouterr().err == "policygen: error: pip is missing\n  python -m ensurepip\n"
+    remedy = f"{this_python()} -m ensurepip"
+    assert capsys.readouterr().err == f"policygen: error: pip is missing\n  {remedy}\n"
 
 
 @pytest.mark.parametrize(
