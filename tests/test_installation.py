@@ -113,3 +113,12 @@ def test_a_requirement_that_cannot_be_read_is_an_error(monkeypatch):
     monkeypatch.setattr(metadata, "requires", lambda _: ["click~=8"])
     with pytest.raises(ValueError, match="'click~=8' is no requirement that can be read"):
         installation.requirements()
+
+
+def test_no_other_module_knows_how_something_is_installed_with_pip():
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "policygen").rglob("*.py")
+        if "pip install" in path.read_text("utf-8")
+    ]
+    assert found == ["policygen/installation.py"]

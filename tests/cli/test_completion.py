@@ -129,6 +129,23 @@ def test_other_shells_get_the_first_sentences_too(capsys, monkeypatch, shell, ex
     assert capsys.readouterr().out.replace("plain,verify\n", "").startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("policygen resolve --arch sm80,sm9", "plain,sm80,sm90\n"),
+        ("policygen scan three", "plain,three_way_partition\n"),
+        ("policygen plan --db x", "file,x\n"),
+        ("policygen headers path 3.0", "plain,3.0.1\n"),
+    ],
+)
+def test_what_the_script_is_told(capsys, monkeypatch, words, expected):
+    monkeypatch.setenv(VARIABLE, "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    assert main([]) == 0
+    assert capsys.readouterr() == (expected, "")
+
+
 @pytest.mark.parametrize("asked", ["bash", "tcsh_complete", "bash_else"])
 def test_what_no_script_of_ours_asks_is_bad_usage(capsys, monkeypatch, asked):
     monkeypatch.setenv(VARIABLE, asked)

@@ -8,8 +8,9 @@ import jsonschema
 import pytest
 
 from policygen import resources
-from policygen.app import check_tools, doctor
+from policygen.app import check_places, check_tools, doctor
 from policygen.edit.journal import Journal
+from policygen.errors import InputError
 from policygen.installation import Requirement, add
 from policygen.model.doctor import Doctor
 from policygen.proof import toolchain
@@ -235,3 +236,62 @@ def test_no_document_names_a_path_of_the_machine(places, capsys):
     _, out, _ = run(capsys, "doctor", "--json")
     assert str(places.base) not in out
     assert str(Path.home()) + "/" not in out
+
+
+def test_a_tree_that_cannot_be_read_is_broken_wherever_it_stands(places, capsys):
+    for root in (places.site / "nvidia/cu13/include/cccl", places.headers / "3.0.1"):
+        (make_root(root) / "cub/version.cuh").write_text("no version\n")
+    found = checks(capsys, status=1)
+    assert {found[name].state for name in ("tree", "wheel")} == {"broken"}
+    assert "version.cuh" in found["wheel"].found
+
+
+def test_a_folder_of_fetched_trees_that_cannot_be_listed_is_broken(places, capsys, monkeypatch):
+    def fail(folder):
+        raise InputError(f"cannot list {folder}: Permission denied", "make it readable")
+
+    monkeypatch.setattr(check_places, "fetched", fail)
+    fetched = checks(capsys, status=1)["fetched"]
+    assert (fetched.state, fetched.remedy) == ("broken", "make it readable")
+
+
+def test_a_home_that_is_not_there_leaves_no_place_for_a_cache(places, capsys, monkeypatch):
+    monkeypatch.delenv("POLICYGEN_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", classmethod(lambda _: Path("none")))
+    cache = checks(capsys, status=1)["cache"]
+    assert cache.found == "there is no home folder to keep a cache in"
+    assert cache.remedy == "Set POLICYGEN_CACHE to a folder that can be written."
+
+
+@pytest.mark.usefixtures("places")
+def test_a_store_that_cannot_be_written_or_read_is_broken(capsys, monkeypatch):
+    with Journal.open(Path("policygen.db")):
+        pass
+    with monkeypatch.context() as patch:
+        patch.setattr(check_places.os, "access", lambda *_: False)
+        store = checks(capsys, status=1)["store"]
+    assert (store.state, store.remedy) == ("broken", "chmod u+w policygen.db .")
+
+    def fail(path):
+        raise InputError(f"{path}: the store is damaged: odd", "Move it away.")
+
+    monkeypatch.setattr(check_places, "history", fail)
+    store = checks(capsys, status=1)["store"]
+    assert (store.found, store.remedy) == (
+        "policygen.db: the store is damaged: odd", "Move it away."
+    )  # fmt: skip
+
+
+def test_the_settings_that_are_named_are_told(places, capsys, monkeypatch):
+    Path("mine.toml").write_text("")
+    monkeypatch.setenv("POLICYGEN_CONFIG", "mine.toml")
+    assert checks(capsys, status=1)["settings"].found == "mine.toml"
+    Path("mine.toml").write_text("cub = 1\n")
+    assert checks(capsys, status=1)["tree"].state == "broken"
+
+
+@pytest.mark.usefixtures("places")
+def test_who_needs_what_is_told_with_v(capsys):
+    _, out, _ = run(capsys, "doctor", "-v")
+    assert "\n                           needed by: every command\n" in out
