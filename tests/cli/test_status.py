@@ -164,6 +164,14 @@ def test_a_tree_that_was_found_is_only_read(tmp_path, monkeypatch, capsys):
     assert "applied      nothing is recorded here: there is no store\n" in out
 
 
+@pytest.mark.parametrize("command", ["status", "doctor"])
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_was_written_to_a_file_is_written_again(tree, capsys, command, more):
+    for _ in range(2):
+        assert run(capsys, command, "--cub", "tree", *more, "-o", "out")[1:] == ("", "")
+    assert Path("out").stat().st_size > 100
+
+
 def test_no_tree_is_an_error_with_the_way_to_one(tmp_path, monkeypatch, capsys):
     empty_machine(tmp_path, monkeypatch)
     found, _, err = run(capsys, "status")
