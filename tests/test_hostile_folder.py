@@ -18,7 +18,7 @@ from tests.results.build import Builder, simple
 
 SITE = Path(policygen.__file__).parent.parent
 MODULES = ("policygen", "pip", "numpy", "fpzip", "json", "runpy", "contextlib", "sitecustomize")
-PROGRAMS = ("git", "nvcc", "cuobjdump", "c++filt", "python", "gcc", "g++", "pip", "nvidia-smi")
+PROGRAMS = ("git", "nvcc", "cuobjdump", "c++filt", "python", "gcc", "g++", "nvidia-smi")
 
 
 @pytest.fixture
