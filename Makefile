@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores, none idle; what one compiles the others find in their store.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
-.PHONY: demo test test-slow check fuzz bench schemas clean
+.PHONY: demo test test-slow check fuzz bench schemas dist clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -44,6 +44,12 @@ bench: .venv/installed-dev
 # Writes schemas/json/ anew from the models; a test fails when the two differ.
 schemas: .venv/installed
 	$(BIN)/python -m policygen.json_schemas
+
+# What is published, in dist/, checked as an index would check it.
+dist: .venv/installed-dev
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python -m twine check --strict dist/*
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "no Python found; install python3.11" >&2; exit 3; }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from policygen.app.databases import cover_spaces as cover_spaces
     from policygen.app.databases import describe_databases as describe_databases
     from policygen.app.databases import rank_variants as rank_variants
+    from policygen.app.doctor import examine as examine
     from policygen.app.effect import verify_effect as verify_effect
     from policygen.app.emit import emit_selectors as emit_selectors
     from policygen.app.filters import Filter as Filter
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from policygen.app.scan import scan_tunings as scan_tunings
     from policygen.app.session import Session as Session
     from policygen.app.session import open_session as open_session
+    from policygen.app.status import tree_status as tree_status
     from policygen.app.undo import undo_applies as undo_applies
     from policygen.errors import PolicygenError as PolicygenError
 
@@ -43,6 +45,7 @@ _EXPORTS = {
     "app.coverage": ("audit_coverage",),
     "app.database_files": ("merge_databases",),
     "app.databases": ("cover_spaces", "describe_databases", "rank_variants"),
+    "app.doctor": ("examine",),
     "app.effect": ("verify_effect",),
     "app.emit": ("emit_selectors",),
     "app.filters": ("Filter",),
@@ -57,6 +60,7 @@ _EXPORTS = {
     "app.sass": ("verify_sass",),
     "app.scan": ("scan_tunings",),
     "app.session": ("Session", "open_session"),
+    "app.status": ("tree_status",),
     "app.undo": ("undo_applies",),
     "errors": ("PolicygenError",),
 }

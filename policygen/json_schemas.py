@@ -15,6 +15,7 @@ from policygen.model.bench import BenchmarkList
 from policygen.model.bench_check import BenchCheck
 from policygen.model.bindings import Binding, Types
 from policygen.model.coverage import Coverage
+from policygen.model.doctor import Doctor
 from policygen.model.effect import Effect
 from policygen.model.emit import Emitted
 from policygen.model.headers import Headers
@@ -25,6 +26,7 @@ from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
 from policygen.model.review import Review
 from policygen.model.sass import Dump, DumpIndex, SassCompiles, VerifySass
+from policygen.model.status import Status
 from policygen.model.tuning import Scan
 from policygen.model.undo import Undo
 
@@ -36,6 +38,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     DbCoverage,
     DbInfo,
     DbTop,
+    Doctor,
     Dump,
     DumpIndex,
     Effect,
@@ -49,6 +52,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Review,
     SassCompiles,
     Scan,
+    Status,
     Undo,
     VerifySass,
 )

@@ -27,6 +27,10 @@ _MARKS = tuple(
         rb"PAR1.*policygen.*PAR1\Z",
         # CUB 3.0.1 (specializations), cub_headers/3.0.1 [--cub]
         rb"CUB [\d.]+ \((?:specializations|selectors)\), [^\n]+ \[",
+        # tree         CUB 3.0.1 (specializations),
+        rb"tree +CUB [\d.]+ \((?:specializations|selectors)\),\s",
+        # policygen 0.1.0, from a clone
+        rb"policygen [\w.]+, (?:from a clone|installed as a package)\n\n",
         rb"benchmark,workload,arch,status,since,header,line,reason,score,variant\r?\n",
         rb"database,algorithm,subbench,gpu,ctk,cccl,variant,",
         # # cub.bench.scan.exclusive.sum T=I8 on sm90: DeviceScanKernel

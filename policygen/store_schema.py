@@ -79,6 +79,18 @@ MIGRATIONS = (
         token TEXT NOT NULL
     );
     """,
+    """
+    CREATE TABLE proofs (
+        id INTEGER PRIMARY KEY,
+        root TEXT NOT NULL,
+        content TEXT NOT NULL,
+        command TEXT NOT NULL,
+        passed INTEGER NOT NULL,
+        whole INTEGER NOT NULL,
+        words TEXT NOT NULL,
+        proved_at TEXT NOT NULL
+    );
+    """,
 )
 
 

@@ -18,7 +18,7 @@ from tests.results.build import Builder, simple
 
 SITE = Path(policygen.__file__).parent.parent
 MODULES = ("policygen", "pip", "numpy", "fpzip", "json", "runpy", "contextlib", "sitecustomize")
-PROGRAMS = ("git", "nvcc", "cuobjdump", "c++filt", "python", "gcc")
+PROGRAMS = ("git", "nvcc", "cuobjdump", "c++filt", "python", "gcc", "g++", "nvidia-smi")
 
 
 @pytest.fixture
@@ -74,6 +74,13 @@ def test_a_database_with_samples_is_read(canary, tmp_path):
     assert done.returncode == 2
     done = command_line("db", "top", str(tmp_path / "run.db"))
     assert (done.returncode, done.stderr) == (0, "")
+    assert not canary.exists()
+
+
+@pytest.mark.nvcc
+def test_who_looks_for_all_programs_starts_none_of_the_folder(canary):
+    done = command_line("doctor")
+    assert done.returncode in {0, 1}, done.stderr
     assert not canary.exists()
 
 

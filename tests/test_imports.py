@@ -52,6 +52,7 @@ COMMON = {
     "git_objects",
     "portable",
     "hints",
+    "installation",
     "resources",
     "config",
     "settings_file",
@@ -74,6 +75,7 @@ LIVES_IN = {
 
 # Helpers of the command line; the other modules of `cli` are commands.
 HELPERS = {
+    "completing",
     "groups",
     "main",
     "options",

@@ -9,6 +9,7 @@ from policygen.demo.database import demo_database
 from policygen.model.bench import BenchmarkList
 from policygen.model.headers import Headers
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
+from policygen.model.status import Status
 from policygen.model.tuning import Scan
 
 FOLDER = resources.folder("schemas") / "json"
@@ -36,6 +37,7 @@ DEMO = "demo.db"
         (Scan, ["scan", "--cub", MINI]),
         (BenchmarkList, ["bench", f"{MINI}/cub/benchmarks/bench"]),
         (Headers, ["headers", "list"]),
+        (Status, ["status", "--cub", MINI]),
         (DbTop, ["db", "top", DEMO]),
         (DbTop, ["db", "choose", DEMO]),
         (DbInfo, ["db", "info", DEMO]),

@@ -11,6 +11,7 @@ from policygen.app.effect import proven
 from policygen.app.notes import Note, unsaid
 from policygen.app.outcomes import keep_choices, tell_outcome
 from policygen.app.planned import Planned
+from policygen.app.proofs import record_proof
 from policygen.app.session import Session, check_named
 from policygen.edit.apply import apply
 from policygen.edit.change import Change
@@ -22,6 +23,7 @@ from policygen.errors import InputError
 from policygen.model.effect import Effect
 from policygen.model.plan import Applied, Plan
 from policygen.report.console import nearby
+from policygen.report.views.plan import effect_summary
 from policygen.source.files import read_bytes
 from policygen.textdiff import unified
 from policygen.tree.revision import paths_in_repository
@@ -95,6 +97,9 @@ def _write(session: Session, planned: Planned, made: AppliedChange) -> None:
     _read_back(planned, changes, store, root)
     proved = () if made.effect is None else ("verified",)
     tell_outcome(store, choices, ("applied", *proved), now, session.note)
+    if made.effect is not None:
+        words = effect_summary(made.effect)
+        record_proof(store, session.cub, "apply", words, session.note, passed=True)
 
 
 def _read_back(planned: Planned, changes: Sequence[Change], store: Path, root: Path) -> None:

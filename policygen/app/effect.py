@@ -8,6 +8,7 @@ from policygen.app.compilers import compiler_for, older_compiler, open_tree
 from policygen.app.filters import parse_archs
 from policygen.app.notes import Progress
 from policygen.app.planned import Planned
+from policygen.app.proofs import record_proof
 from policygen.app.reading import ReadTree
 from policygen.app.session import Session
 from policygen.dialects.scan import read_changed
@@ -21,6 +22,7 @@ from policygen.planning.judge import judge
 from policygen.proof.lint.outside import unprovable
 from policygen.proof.oracle import Compiler
 from policygen.report.console import nearby
+from policygen.report.views.plan import effect_summary
 
 
 def verify_effect(session: Session, arch: str | None = None) -> Effect:
@@ -31,7 +33,10 @@ def verify_effect(session: Session, arch: str | None = None) -> Effect:
     found, data, _ = open_tree(session.cub, names, progress=session.progress)
     headers = {name: read_changed(found.paths[name], before[name]) for name in names}
     now = {name: data[name] for name in names}
-    return applied_effect(plan, found, headers, before, now, progress=session.progress)
+    effect = applied_effect(plan, found, headers, before, now, progress=session.progress)
+    words, passed = effect_summary(effect), not effect.wrong
+    record_proof(session.store, session.cub, "verify-effect", words, session.note, passed=passed)
+    return effect
 
 
 def applied_effect(

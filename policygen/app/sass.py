@@ -17,6 +17,7 @@ from policygen.app.comparing import (
 )
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.notes import Progress
+from policygen.app.proofs import record_proof
 from policygen.app.session import Session
 from policygen.app.touching import meant
 from policygen.errors import PolicygenError, Problems, SourceError, together
@@ -30,6 +31,7 @@ from policygen.proof.sass.nvbench import find_nvbench
 from policygen.proof.sass.sides import compile_side, compile_sides, with_dumps
 from policygen.proof.sass.verdicts import verdicts
 from policygen.proof.toolchain import find_toolchain
+from policygen.report.views.sass import summary
 from policygen.source.benchmarks.files import benchmarks_folder, checkout, find, helper_folders
 from policygen.source.benchmarks.read import narrowing
 
@@ -83,7 +85,15 @@ def verify_sass(
             index = _saved(compiles, compiler, save)
             if before is None:
                 return index
-        return _compared(compiles, compiler, allow_moved=allow_moved)
+        found = _compared(compiles, compiler, allow_moved=allow_moved)
+    whole = shard is None and not (asked.regex or asked.axes)
+    whole = whole and (not asked.archs or EARLIER in asked.archs)
+    passed = not (found.changed or found.refused)
+    words = f"{summary(found)}, compared with {found.base}"
+    record_proof(
+        session.store, session.cub, "verify-sass", words, session.note, passed=passed, whole=whole
+    )
+    return found
 
 
 def compare_earlier(session: Session, base: Base) -> VerifySass:

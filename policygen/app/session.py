@@ -76,13 +76,14 @@ def check_named(cub: Cub) -> None:
 
 def tell_interrupted(session: Session, *, whole: bool = False) -> None:
     """Notes that somebody was killed writing to the tree; an error where it must be whole."""
-    if problem := _interrupted(session):
+    if problem := interruption(session):
         if whole:
             raise problem
         session.note(str(problem))
 
 
-def _interrupted(session: Session) -> InputError | None:
+def interruption(session: Session) -> InputError | None:
+    """That somebody writes to the tree, or was killed doing it; none where it is whole."""
     left = leftovers(tunings_folder(session.cub))
     heard = heard_store(session.named)
     if not (left or heard):

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from policygen import __version__
+from policygen.cli.completing import completed
 
 
 class LazyGroup(click.Group):
@@ -28,8 +30,15 @@ class LazyGroup(click.Group):
             module = import_module(f"policygen.cli.{self.modules[cmd_name].replace('-', '_')}")
             for found in vars(module).values():
                 if isinstance(found, click.Command):
+                    completed(found)
                     self.add_command(found)
         return super().get_command(ctx, cmd_name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What a shell offers: names and options, without importing the commands."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=self._short(name, 100)) for name in names]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands without importing them."""
@@ -92,8 +101,12 @@ COMMANDS = LazyGroup(
     {
         "apply": "Writes tunings from databases, or from a plan, into the headers of a tree.",
         "bench": "The parameters, variants and workloads of benchmarks.",
+        "completion": "Prints a script that lets bash, zsh or fish complete commands, options and"
+        " values.",
         "demo": "Shows on a real CUB what policygen does: from a tuning database to a proven"
         " change.",
+        "doctor": "Shows what policygen works with on this machine, and the command that mends"
+        " what is missing.",
         "emit": "Writes policy selectors for CUB's public API into a header of your own; CUB stays"
         " as it is.",
         "plan": "Shows what results would change in a tree, and why; writes nothing to it.",
@@ -101,6 +114,8 @@ COMMANDS = LazyGroup(
         " from.",
         "review": "Shows what a change of tuning headers means, made by policygen or by hand.",
         "scan": "Shows every tuning family and entry of a tree.",
+        "status": "Shows where a tree stands: what was applied, what is open, what was proved, what"
+        " to do next.",
         "undo": "Takes the last apply back, or the last N in one go; every byte is as it was"
         " before.",
         "verify-effect": "Shows that the last apply has its effect: what was written is selected,"

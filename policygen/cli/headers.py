@@ -58,7 +58,7 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
 
 
 @click.command()
-@click.argument("version", required=False)
+@click.argument("version", required=False, metavar="[VERSION]")
 @click.option("--flags", is_flag=True, help="As options of a compiler: -I for each folder.")
 @cub_option
 @output_options

@@ -15,6 +15,7 @@ import click
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from policygen import __version__
+from policygen.cli.completing import PROGRAM, VARIABLE, answer
 from policygen.cli.groups import COMMANDS
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
@@ -34,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     try:
         _check_folder()
-        outcome = COMMANDS.main(args=argv, prog_name="policygen", standalone_mode=False)
+        if asked := os.environ.get(VARIABLE):
+            outcome = answer(COMMANDS, asked)
+        else:
+            outcome = COMMANDS.main(args=argv, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except PolicygenError as error:
         sys.stderr.write(f"policygen: error: {error}\n")

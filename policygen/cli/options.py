@@ -31,7 +31,9 @@ def cub_option(command: Command) -> Command:
 def config_option(command: Command) -> Command:
     """`--config`: settings count where they are named, and nowhere else."""
 
-    def choose(_context: click.Context, _option: click.Parameter, path: str | None) -> None:
+    def choose(context: click.Context, _option: click.Parameter, path: str | None) -> None:
+        if context.resilient_parsing:  # a shell asks how the line may go on
+            return
         settings_file.choose(path)
         if there := settings_file.passed_by(Path.cwd()):
             sys.stderr.write(f"policygen: note: {there} is not read; --config {there} reads it\n")
@@ -73,7 +75,9 @@ def arch_option(
         "archs",
         multiple=True,
         metavar="ARCH",
-        callback=lambda _context, _option, texts: typed_archs(texts, words),
+        callback=lambda context, _option, texts: (
+            texts if context.resilient_parsing else typed_archs(texts, words)
+        ),
         help=f"{text} Repeatable, or with commas.",
     )(command)
 

@@ -18,7 +18,7 @@ from policygen.paths import cache_failure, cache_folder
 from policygen.process import ENDLESS, run, threads
 from policygen.proof.deps import Listings, Made, remembered
 from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
-from policygen.proof.toolchain import REMEDY, Toolchain
+from policygen.proof.toolchain import Toolchain, to_install
 
 Progress = Callable[[int, int, str], None]
 FLAGS = ("-ptx", "-w")
@@ -166,7 +166,7 @@ def compile_file(
     """Runs the compiler; a unit that it refuses stays in the cache."""
     try:
         arguments = [*command, *more, "-o", str(made), str(source)]
-        run(arguments, folder=source.parent, limit=SECONDS, install=REMEDY)
+        run(arguments, folder=source.parent, limit=SECONDS, install=to_install())
     except ProcessError as error:
         raise _failure(error, source, cache / UNITS / f"{key[:32]}.cu", command) from error
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from policygen.cache import digest
 from policygen.environment import named_folder, which
 from policygen.errors import MissingToolError
+from policygen.installation import add
 from policygen.model.arch import arch_number
 from policygen.process import run
 
-REMEDY = "Install it: pip install 'policygen[cuda]'; or set CUDA_HOME to an installed toolkit."
 INSTALLED = Path("/usr/local/cuda/bin/nvcc")
 """Where NVIDIA's own installers put it."""
 # Cuda compilation tools, release 13.2, V13.2.51
@@ -49,12 +49,17 @@ class Toolchain:
         return self.archs[-1]
 
 
+def to_install() -> str:
+    """What helps where nvcc or what comes with it is missing."""
+    return f"Install it: {add('cuda')}; or set CUDA_HOME to an installed toolkit."
+
+
 def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:
     """Finds nvcc: of `CUDA_HOME`, of the extra `cuda`, on PATH, or in `/usr/local/cuda`."""
     for candidate in _candidates(os.environ if environment is None else environment):
         if candidate.is_file():
             return _describe(candidate)
-    raise MissingToolError("nvcc", REMEDY)
+    raise MissingToolError("nvcc", to_install())
 
 
 def find_disassembler(toolchain: Toolchain) -> Path:
@@ -69,7 +74,7 @@ def _tool(name: str, toolchain: Toolchain) -> Path:
         return beside
     if found := which(name):
         return Path(found)
-    raise MissingToolError(name, REMEDY)
+    raise MissingToolError(name, to_install())
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterable[Path]:
@@ -96,12 +101,12 @@ def program(path: Path) -> str:
 
 @cache
 def _describe(nvcc: Path) -> Toolchain:
-    release = _RELEASE.search(run([str(nvcc), "--version"], install=REMEDY))
+    release = _RELEASE.search(run([str(nvcc), "--version"], install=to_install()))
     # compute_90
     listed = re.findall(
-        r"compute_(\d+)$", run([str(nvcc), "--list-gpu-arch"], install=REMEDY), re.M
+        r"compute_(\d+)$", run([str(nvcc), "--list-gpu-arch"], install=to_install()), re.M
     )
     if release is None or not listed:
-        raise MissingToolError(f"a working nvcc ({nvcc} does not tell its release)", REMEDY)
+        raise MissingToolError(f"a working nvcc ({nvcc} does not tell its release)", to_install())
     archs = sorted((f"sm{number}" for number in listed), key=arch_number)
     return Toolchain(nvcc, release[1], tuple(archs))

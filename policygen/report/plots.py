@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policygen.errors import InputError, MissingToolError
+from policygen.installation import add
 from policygen.outputs import MAKER
 from policygen.paths import write_atomically
 
@@ -51,13 +52,14 @@ def check_suffix(path: Path) -> None:
 @contextmanager
 def figure(title: str, path: Path) -> "Iterator[Figure]":
     """Open an empty figure, which is saved when the block ends well."""
+    remedy = add("plot")  # as it is from the user's folder
     # Only when it is imported, matplotlib reads a `matplotlibrc` of the current folder.
     with TemporaryDirectory(prefix="policygen-") as empty, chdir(empty):
         try:
             import matplotlib as mpl
             from matplotlib.figure import Figure
         except ImportError as error:
-            raise MissingToolError("matplotlib", "pip install 'policygen[plot]'") from error
+            raise MissingToolError("matplotlib", remedy) from error
     with mpl.rc_context():
         # What a user has in a matplotlibrc would change the bytes.
         mpl.rcdefaults()

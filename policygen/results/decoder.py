@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from policygen.errors import MissingToolError
+from policygen.installation import pip
 from policygen.process import PIPE, Child, module
 from policygen.results import decode_worker
 from policygen.results.decode_worker import LENGTH, framed, read_part
@@ -71,7 +72,9 @@ class Decoder:
         answers = self._ask([WHOLE])
         if answers != [b"+" + np.array([1.0, 2.0]).tobytes()]:
             self.close()
-            raise MissingToolError("an fpzip that works", "pip install --force-reinstall fpzip")
+            raise MissingToolError(
+                "an fpzip that works", f"{pip()} install --force-reinstall fpzip"
+            )
 
     def _ask(self, batch: Sequence[bytes]) -> list[bytes]:
         """Answers, up to the blob that was too much."""

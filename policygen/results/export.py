@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from policygen.errors import InputError, MissingToolError
+from policygen.installation import add
 from policygen.outputs import MAKER
 from policygen.portable import portable_name
 from policygen.results.database import Database, ResultTable, open_database, quote
@@ -26,7 +27,7 @@ COLUMNS = (*PLACE, *NUMBERS, "samples")
 def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
     """Writes all rows, sorted by file, table and key; returns how many there are."""
     if kind == "parquet" and find_spec("pyarrow") is None:
-        raise MissingToolError("pyarrow", "Install it: pip install 'policygen[parquet]'")
+        raise MissingToolError("pyarrow", f"Install it: {add('parquet')}")
     out = out.resolve()
     if out.is_dir():
         raise InputError(f"{out}: a folder stands there")

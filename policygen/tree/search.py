@@ -58,6 +58,18 @@ def find_any(cub: str | None, cwd: Path) -> Cub | None:
     return None
 
 
+def all_found(cwd: Path) -> dict[str, tuple[Cub, ...]]:
+    """All trees of each kind of place that is looked at; fetched ones are told by their folder."""
+    cwd = absolute(cwd, Path.cwd())
+    checkout = _checkout(cwd)
+    layouts = shipped().layouts
+    return {
+        "checkout": () if checkout is None else (checkout,),
+        "wheel": _all(site_folders(), layouts.wheel, "wheel"),
+        "toolkit": _all(_toolkits(), layouts.toolkit, "toolkit"),
+    }
+
+
 def _configured(cwd: Path) -> Cub | None:
     config = configured()
     if config is None or config.settings.cub is None:
@@ -93,6 +105,13 @@ def _first(folders: tuple[Path, ...], layouts: tuple[str, ...], found: str) -> C
         if roots := readable_roots(folder, layouts):
             return open_root(roots[0], found)
     return None
+
+
+def _all(folders: tuple[Path, ...], layouts: tuple[str, ...], found: str) -> tuple[Cub, ...]:
+    places = {
+        root.resolve(): root for folder in folders for root in readable_roots(folder, layouts)
+    }
+    return tuple(open_root(root, found) for root in places.values())
 
 
 def site_folders() -> tuple[Path, ...]:

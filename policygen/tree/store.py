@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import policygen
-from policygen import resources
 from policygen.errors import InputError
+from policygen.installation import clone
 from policygen.model.cub import Cub
 from policygen.paths import cache_folder, chosen_folder, write_atomically
 from policygen.tree.files import failure, is_file, is_folder, listing, read
@@ -24,11 +23,9 @@ def headers_folder(cwd: Path) -> Path:
     """
     if chosen := chosen_folder("POLICYGEN_CUB_HEADERS", cwd):
         return chosen
-    own = resources.folder(FOLDER)
     # An installed wheel has the folder inside the package, where trees would outlive it.
-    if own.parent != Path(policygen.__file__).resolve().parent:
-        return own
-    return cache_folder() / FOLDER
+    own = clone()
+    return (cache_folder() if own is None else own) / FOLDER
 
 
 def fetched(folder: Path) -> tuple[str, ...]:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from policygen import process
 from policygen.errors import InputError, MissingToolError
+from policygen.installation import this_python
 from policygen.paths import cache_folder
 from policygen.tree.files import failure, is_file
 from policygen.tree.manifest import Wheel
 
-_INSTALL = "python -m ensurepip"
 _NETWORK = "check the network and pip's index settings, then run the command again"
 
 
@@ -36,10 +36,10 @@ def obtain(wheel: Wheel, progress: Callable[[str], None]) -> Path:
 
 def _download(wheel: Wheel, folder: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
-        raise MissingToolError("pip", _INSTALL)
+        raise MissingToolError("pip", _install())
     # A line may be slow; pip itself gives up on one that is silent.
     process.run(
-        _command(wheel, folder), limit=None, network=True, install=_INSTALL, remedy=_NETWORK
+        _command(wheel, folder), limit=None, network=True, install=_install(), remedy=_NETWORK
     )
     file = folder / wheel.file
     if not file.is_file():
@@ -52,6 +52,10 @@ def _download(wheel: Wheel, folder: Path) -> Path:
             "nothing was unpacked; check which package index pip uses",
         )
     return file
+
+
+def _install() -> str:
+    return f"{this_python()} -m ensurepip"
 
 
 def _command(wheel: Wheel, folder: Path) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ TABLE = {
     "audit lint": {*TREE, *FILTER, *ARCH, *FORCE},
     "audit reach": {*TREE, *FILTER, *ARCH, *FORCE},
     "bench": {*TREE, *FILTER, *FORCE},
+    "completion": set(),
     "db choose": {*FILTER, *FORCE},
     "db coverage": {*FILTER, *FORCE},
     "db export": FORCE,
@@ -48,6 +49,7 @@ TABLE = {
     "db plot": {*FILTER, *FORCE},
     "db top": {*FILTER, *FORCE},
     "demo": TREE,
+    "doctor": {*TREE, *FORCE},
     "emit": {*TREE, *FILTER, *ARCH, *FORCE, "--db"},
     "headers fetch": FORCE,
     "headers list": {*TREE, *FORCE},
@@ -56,12 +58,14 @@ TABLE = {
     "resolve": {*TREE, *FILTER, *ARCH, *FORCE},
     "review": {*TREE, *FORCE, "--base", "--format"},
     "scan": {*TREE, *FILTER, *ARCH, *FORCE},
+    "status": {*TREE, *FORCE},
     "undo": {*TREE, *FORCE},
     "verify-effect": {*TREE, *ARCH, *FORCE},
     "verify-sass": {*TREE, *FILTER, *ARCH, *FORCE, "--base"},
 }
 # What a command has not, and why.
 WITHOUT = {
+    "completion": EVERYWHERE,  # a script is its only output
     "db export": {"--json", "-v"},  # a table is its only output, and one line says so
     "db plot": {"--json", "-v"},  # so is a plot
     "demo": EVERYWHERE,  # it types other commands

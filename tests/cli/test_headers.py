@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -10,6 +11,7 @@ import pytest
 
 from policygen.cli.main import main
 from policygen.errors import ProcessError
+from policygen.installation import this_python
 from policygen.tree import manifest, wheel
 from policygen.tree.whole import listing_file
 from tests.tree.places import Places, empty_machine, fetched_whole
@@ -171,7 +173,8 @@ def test_fetch_without_pip_says_how_to_get_it(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["headers", "fetch", "3.0.1", "-q"]) == 3
-    assert capsys.readouterr().err == "policygen: error: pip is missing\n  python -m ensurepip\n"
+    remedy = f"{this_python()} -m ensurepip"
+    assert capsys.readouterr().err == f"policygen: error: pip is missing\n  {remedy}\n"
 
 
 @pytest.mark.parametrize(
@@ -197,6 +200,18 @@ def test_path_can_explain_itself_on_stderr(
 def test_path_as_json_names_the_tree(trees: Places, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["headers", "path", "3.0.1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["used"]["root"] == f"{trees.headers}/3.0.1"
+
+
+def test_path_gives_a_compiler_all_folders_of_a_checkout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    top = tmp_path / "a checkout"
+    make_root(top / "cub", "3.6.0")
+    for folder in ("thrust", "libcudacxx/include"):
+        (top / folder).mkdir(parents=True)
+    assert main(["headers", "path", "--flags", "--cub", str(top)]) == 0
+    flags = shlex.split(capsys.readouterr().out)
+    assert flags == [f"-I{top / one}" for one in ("cub", "thrust", "libcudacxx/include")]
 
 
 def test_path_of_a_version_that_is_not_here_names_the_command(

@@ -89,6 +89,8 @@ def test_no_document_of_a_change_names_one(places, written):
     assert [one["evidence"][0]["scored"]["variant"] for one in evidence if one["evidence"]]
     written("review", *there, "--annotate", "github", "-o", "annotations.txt")
     written("verify-sass", *there, *ONE, "--arch", "sm80", "--save", "dumps", "--json")
+    written("status", *there, "--json")
+    written("doctor", *there, "--json")
     written("undo", *there, "--json")
 
 

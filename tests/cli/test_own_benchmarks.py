@@ -6,6 +6,7 @@ from importlib import metadata
 
 import pytest
 
+from policygen.installation import add
 from tests.cli.tuned import run
 from tests.probing import replaced, root
 from tests.tiers import slow
@@ -137,7 +138,7 @@ def test_what_is_absent_is_told(capsys, checkout, monkeypatch, tmp_path):
     monkeypatch.setattr(metadata, "files", lambda _: None)
     status, _, err = verify(capsys, checkout, *given)
     assert status == 3
-    assert "pip install 'policygen[benchmarks]'" in err
+    assert f"Install it: {add('benchmarks')}; " in err
 
 
 def test_a_benchmark_without_kernels_of_its_algorithm_is_refused(capsys, checkout):

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from policygen.cli.main import main
+from policygen.installation import add
 from policygen.model.plan import Plan
 from policygen.proof import toolchain
 from policygen.proof.toolchain import find_toolchain
@@ -200,7 +201,7 @@ def test_without_a_compiler_there_is_no_plan(capsys, monkeypatch, tmp_path, tree
     assert (status, out) == (3, "")
     assert err == (
         "policygen: error: nvcc is missing\n"
-        "  Install it: pip install 'policygen[cuda]'; or set CUDA_HOME to an installed toolkit.\n"
+        f"  Install it: {add('cuda')}; or set CUDA_HOME to an installed toolkit.\n"
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.proof import compile as compiling
 from policygen.proof.compile import Progress, RefusedError, TranslationUnit, compile_all
-from policygen.proof.toolchain import REMEDY, Toolchain, find_toolchain
+from policygen.proof.toolchain import Toolchain, find_toolchain, to_install
 
 FAKE = Toolchain(Path("/opt/nvcc"), "13.2.51", ("sm90",))
 
@@ -225,7 +225,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, behave) -> None:
     """A compiler that writes what one writes, after `behave` was called with its command."""
 
     def run(command: list[str], *, folder: Path, limit: float, install: str) -> str:
-        assert (install, limit) == (REMEDY, compiling.SECONDS)
+        assert (install, limit) == (to_install(), compiling.SECONDS)
         behave(command)
         source, made = command[-1], command[command.index("-o") + 1]
         assert folder == Path(made).parent
@@ -343,7 +343,7 @@ def test_a_message_begins_with_the_first_error_and_says_what_is_left_out(
 def test_a_compiler_that_is_missing_is_told_for_each_unit(cache: Path) -> None:
     nowhere = Toolchain(Path("/absent/nvcc"), "13.2.51", ("sm90",))
     results = ask([unit(), unit(arch="sm75")], nowhere)
-    assert [str(error) for error in results] == [f"/absent/nvcc is missing\n  {REMEDY}"] * 2
+    assert [str(error) for error in results] == [f"/absent/nvcc is missing\n  {to_install()}"] * 2
     assert isinstance(results[0], MissingToolError)
 
 

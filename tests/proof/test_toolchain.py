@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from policygen.errors import MissingToolError, ProcessError
+from policygen.installation import add
 from policygen.proof import toolchain
-from policygen.proof.toolchain import REMEDY, Toolchain, find_toolchain
+from policygen.proof.toolchain import Toolchain, find_toolchain, to_install
 
 VERSION = """nvcc: NVIDIA (R) Cuda compiler driver
 Built on Wed_Jan_14_20:29:13_PST_2026
@@ -105,8 +106,7 @@ def test_what_to_install_is_told_when_there_is_none(bare: dict[str, str]) -> Non
         find_toolchain(bare)
     assert raised.value.exit_code == 3
     assert str(raised.value) == (
-        "nvcc is missing\n"
-        "  Install it: pip install 'policygen[cuda]'; or set CUDA_HOME to an installed toolkit."
+        f"nvcc is missing\n  Install it: {add('cuda')}; or set CUDA_HOME to an installed toolkit."
     )
 
 
@@ -121,7 +121,7 @@ def test_an_nvcc_that_does_not_tell_is_refused(
     with pytest.raises(MissingToolError) as raised:
         find_toolchain({"CUDA_HOME": str(tmp_path / "cuda")})
     assert str(raised.value) == (
-        f"a working nvcc ({nvcc} does not tell its release) is missing\n  {REMEDY}"
+        f"a working nvcc ({nvcc} does not tell its release) is missing\n  {to_install()}"
     )
 
 
@@ -146,7 +146,7 @@ def test_an_nvcc_that_cannot_be_started_is_missing(
     nvcc.chmod(mode)
     with pytest.raises(MissingToolError) as raised:
         find_toolchain({"CUDA_HOME": str(tmp_path / "cuda")})
-    assert str(raised.value) == f"{nvcc} is missing\n  {REMEDY}"
+    assert str(raised.value) == f"{nvcc} is missing\n  {to_install()}"
 
 
 @pytest.mark.nvcc

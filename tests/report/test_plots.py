@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from policygen.errors import InputError, MissingToolError
+from policygen.installation import add
 from policygen.report import plot_ratios, plot_scores
 from policygen.report.plot_ratios import RatioPanel, draw_ratios, quantile_ratios, ratio_plot
 from policygen.report.plot_scores import draw_scores, score_map
@@ -141,7 +142,7 @@ def test_a_missing_matplotlib_names_what_to_install(
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingToolError) as caught:
         ratio_plot(TITLE, panels(1, 1, 1), tmp_path / "a.svg")
-    assert str(caught.value) == "matplotlib is missing\n  pip install 'policygen[plot]'"
+    assert str(caught.value) == f"matplotlib is missing\n  {add('plot')}"
     assert caught.value.exit_code == 3
 
 

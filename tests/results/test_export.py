@@ -9,6 +9,7 @@ import pytest
 
 from fixtures.databases.generate import generate
 from policygen.errors import InputError, MissingToolError
+from policygen.installation import add
 from policygen.results import export as exporting
 from policygen.results.export import export
 from policygen.results.fpzip_header import count_samples
@@ -121,9 +122,7 @@ def test_parquet_without_pyarrow_names_what_to_install(database, tmp_path, monke
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingToolError) as failure:
         export([database], tmp_path / "a.parquet", kind="parquet")
-    assert str(failure.value) == (
-        "pyarrow is missing\n  Install it: pip install 'policygen[parquet]'"
-    )
+    assert str(failure.value) == (f"pyarrow is missing\n  Install it: {add('parquet')}")
 
 
 def test_parquet_has_the_same_rows(database, tmp_path):

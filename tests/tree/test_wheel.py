@@ -8,6 +8,7 @@ from typing import NoReturn
 import pytest
 
 from policygen.errors import InputError, MissingToolError, ProcessError
+from policygen.installation import this_python
 from policygen.process import python
 from policygen.tree.wheel import obtain
 from tests.tree.places import Places
@@ -106,7 +107,7 @@ def test_a_missing_pip_names_how_to_install_it(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingToolError) as raised:
         obtain(toy_wheel(), ignore)
-    assert str(raised.value) == "pip is missing\n  python -m ensurepip"
+    assert str(raised.value) == f"pip is missing\n  {this_python()} -m ensurepip"
 
 
 def test_a_cache_that_cannot_be_written_is_an_error(places: Places, pip: FakePip) -> None:

@@ -21,7 +21,7 @@ from policygen.proof.sass import preprocessed
 from policygen.proof.sass.cubin import Sealed, check_usage, read_cubin
 from policygen.proof.sass.listing import read_listing, read_usage
 from policygen.proof.sass.preprocessed import content, ended
-from policygen.proof.toolchain import REMEDY, Toolchain, find_disassembler, program
+from policygen.proof.toolchain import Toolchain, find_disassembler, program, to_install
 
 # As in a release: without asserts, which hold the numbers of their lines.
 FLAGS = ("-std=c++17", "-w", "-DNDEBUG")
@@ -146,7 +146,7 @@ def _kernels(
     with folder_of_its_own(cache) as folder:
         path = folder / "main.cubin"
         path.write_bytes(cubin)
-        listing = run([tools.cuobjdump, *options, str(path)], install=REMEDY)
+        listing = run([tools.cuobjdump, *options, str(path)], install=to_install())
     kernels = read(listing, read_cubin(cubin, "the cubin"))
     keep(kind, key, _KERNELS.dump_json(kernels), cache)
     return kernels

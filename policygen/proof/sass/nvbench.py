@@ -5,9 +5,9 @@ from importlib import metadata
 from pathlib import Path
 
 from policygen.errors import InputError, MissingToolError
+from policygen.installation import add
 from policygen.paths import write_atomically
 
-REMEDY = "Install it: pip install 'policygen[benchmarks]'; or name its folder: --nvbench DIR."
 PACKAGE = "cuda-bench"
 HEADER = Path("nvbench") / "nvbench.cuh"
 CONFIGURED = Path("nvbench") / "config.cuh"
@@ -37,7 +37,9 @@ def _installed() -> Path:
     for header in sorted(found, reverse=True):  # cu13 before cu12
         if header.is_file():
             return header.parent.parent
-    raise MissingToolError("NVBench", REMEDY)
+    raise MissingToolError(
+        "NVBench", f"Install it: {add('benchmarks')}; or name its folder: --nvbench DIR."
+    )
 
 
 def _configured(folder: Path, cache: Path) -> tuple[str, ...]:

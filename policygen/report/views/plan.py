@@ -91,18 +91,22 @@ def effected(effect: Effect, *, head: bool, verbose: bool) -> Iterator[Block]:
         text = f"on {one.arch}: {pairs} ({one.role}{by})"
         yield Words([one.benchmark, *axes(one.workload), *text.split(" ")], "", "  ")
     if head or effect.wrong:
-        written = sum(one.role == "written" for one in effect.changed)
-        parts = [f"{plural(written, 'workload')} changed as written"]
-        if others := len(effect.changed) - written:
-            parts.append(f"{others} that share an entry or inherit")
-        if effect.wrong:
-            parts.append(f"{len(effect.wrong)} wrong")
-        same = effect.compared - len(effect.changed) - len(effect.wrong)
-        text = ", ".join([*parts, f"{same:,} as before"])
-        where = f"{effect.toolchain}; {effect.covered}"
-        yield Words(f"proof: {text} ({where})", "red" if effect.wrong else "green")
+        yield Words(f"proof: {effect_summary(effect)}", "red" if effect.wrong else "green")
         if verbose and effect.between:
             yield Words(f"asked on {', '.join(effect.archs)}", "dim", "  ", "  ")
+
+
+def effect_summary(effect: Effect) -> str:
+    """Say what a change does: `1 workload changed as written, 431 as before (nvcc 13.2.86; …)`."""
+    written = sum(one.role == "written" for one in effect.changed)
+    parts = [f"{plural(written, 'workload')} changed as written"]
+    if others := len(effect.changed) - written:
+        parts.append(f"{others} that share an entry or inherit")
+    if effect.wrong:
+        parts.append(f"{len(effect.wrong)} wrong")
+    same = effect.compared - len(effect.changed) - len(effect.wrong)
+    text = ", ".join([*parts, f"{same:,} as before"])
+    return f"{text} ({effect.toolchain}; {effect.covered})"
 
 
 def _head(plan: Plan) -> Block:

@@ -48,7 +48,7 @@ def sass(document: VerifySass, *, head: bool, verbose: bool) -> Iterator[Block]:
             yield Note(f"  {line}")
     yield from remarks(document.remarks)
     if head:
-        yield Words(_summary(document), "red" if document.changed or document.refused else "green")
+        yield Words(summary(document), "red" if document.changed or document.refused else "green")
 
 
 def alike(rows: Iterable[SassRow]) -> Iterator[list[SassRow]]:
@@ -120,7 +120,8 @@ def _lone(title: str, lot: Sequence[KernelPlace], *, verbose: bool) -> Iterator[
     yield BLANK
 
 
-def _summary(document: VerifySass) -> str:
+def summary(document: VerifySass) -> str:
+    """Say what a comparison came to: `SASS: of 4 kernels 4 equal (sm100)`."""
     archs = ", ".join(document.archs)
     same = plural(document.identical, "workload") + " with the same source"
     failed = plural(len(document.refused), "compile") + " failed"
