@@ -28,14 +28,14 @@ OTHERS = {
     "nvbench-program --jsonbin base/result.json",
 }
 DEMO = "make demo"
-# Its commands are steps, which test_guide.py runs one after the other.
-GUIDE = ROOT / "docs/guide.md"
+# Their commands are steps, which test_guide.py runs one after the other.
+GUIDES = sorted((ROOT / "docs").glob("guide*.md"))
 API = ROOT / "docs/api.md"
 
 
 def blocks():
     for page in PAGES:
-        if page == GUIDE:
+        if page in GUIDES:
             continue
         for block in re.findall(r"^```console\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
             yield page, block
@@ -57,7 +57,7 @@ def folder(tmp_path, monkeypatch):
     headers = tmp_path / "cub_headers"
     headers.mkdir()
     shutil.copy(ROOT / "cub_headers/manifest.toml", headers)
-    for name in ("cub_headers/mini", "fixtures"):
+    for name in ("cub_headers/mini", "fixtures", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
     # Its tuning headers are files of its own: some commands write to them.
     own = {path.name: path.read_bytes() for path in tuning_headers(open_tree(tree("3.0.1")))}
@@ -80,10 +80,14 @@ def as_pattern(output):
     return re.compile("".join(parts))
 
 
-def compare(arguments, output, folder, capsys):
-    # A check that finds something says so by its exit status.
+def statuses(arguments):
+    """A check that finds something says so by its exit status."""
     checks = arguments[0] == "audit" or {"--compare", "--check"} & set(arguments)
-    assert main(arguments) in ({0, 1} if checks else {0})
+    return {0, 1} if checks else {0}
+
+
+def compare(arguments, output, folder, capsys):
+    assert main(arguments) in statuses(arguments)
     printed = "".join(f"{row.rstrip()}\n" for row in capsys.readouterr().out.splitlines())
     printed = printed.rstrip().replace(f"{folder.resolve()}/", "") + "\n"
     if not as_pattern(output).fullmatch(printed):

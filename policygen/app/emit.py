@@ -179,8 +179,8 @@ def _remarks(actions: Sequence[EmitAction], version: str) -> Iterator[str]:
     written = [one for one in actions if one.decision == "write"]
     for measured in sorted({version_of(one.cccl) for one in written} - {version}):
         yield (
-            f"measured on CCCL {measured}, and the header is for CUB {version}: the scores are"
-            f" against the base of {measured}; whether it is the same here was not asked"
+            f"measured on CCCL {measured}, and the header is for CUB {version}, whose kernels and"
+            " policies may be others: what was faster there can be slower here; measure it again"
         )
     yield from several((one.name, one.cccl) for one in written)
 
