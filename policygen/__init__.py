@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from policygen.app.databases import cover_spaces as cover_spaces
     from policygen.app.databases import describe_databases as describe_databases
     from policygen.app.databases import rank_variants as rank_variants
+    from policygen.app.db_compare import compare_databases as compare_databases
+    from policygen.app.db_compare import plot_comparison as plot_comparison
     from policygen.app.effect import verify_effect as verify_effect
     from policygen.app.emit import emit_selectors as emit_selectors
     from policygen.app.filters import Filter as Filter
@@ -43,6 +45,7 @@ _EXPORTS = {
     "app.coverage": ("audit_coverage",),
     "app.database_files": ("merge_databases",),
     "app.databases": ("cover_spaces", "describe_databases", "rank_variants"),
+    "app.db_compare": ("compare_databases", "plot_comparison"),
     "app.effect": ("verify_effect",),
     "app.emit": ("emit_selectors",),
     "app.filters": ("Filter",),

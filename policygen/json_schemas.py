@@ -15,6 +15,7 @@ from policygen.model.bench import BenchmarkList
 from policygen.model.bench_check import BenchCheck
 from policygen.model.bindings import Binding, Types
 from policygen.model.coverage import Coverage
+from policygen.model.db_compare import DbCompare
 from policygen.model.effect import Effect
 from policygen.model.emit import Emitted
 from policygen.model.headers import Headers
@@ -33,6 +34,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     BenchmarkList,
     Comparison,
     Coverage,
+    DbCompare,
     DbCoverage,
     DbInfo,
     DbTop,
