@@ -23,7 +23,7 @@ from policygen.model.lint import LintReport
 from policygen.model.plan import Plan
 from policygen.model.reach import Reach
 from policygen.model.resolve import Comparison, Resolution
-from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
+from policygen.model.results import DbCoverage, DbExport, DbInfo, DbPlot, DbTop, MergeReport
 from policygen.model.review import Review
 from policygen.model.sass import Dump, DumpIndex, SassCompiles, VerifySass
 from policygen.model.tuning import Scan
@@ -36,7 +36,9 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Coverage,
     DbCompare,
     DbCoverage,
+    DbExport,
     DbInfo,
+    DbPlot,
     DbTop,
     Dump,
     DumpIndex,

@@ -41,6 +41,7 @@ TABLE = {
     "audit reach": {*TREE, *FILTER, *ARCH, *FORCE},
     "bench": {*TREE, *FILTER, *FORCE},
     "db choose": {*FILTER, *FORCE},
+    "db compare": {*FILTER, *FORCE},
     "db coverage": {*FILTER, *FORCE},
     "db export": FORCE,
     "db info": {*FILTER, *FORCE},
@@ -62,8 +63,6 @@ TABLE = {
 }
 # What a command has not, and why.
 WITHOUT = {
-    "db export": {"--json", "-v"},  # a table is its only output, and one line says so
-    "db plot": {"--json", "-v"},  # so is a plot
     "demo": EVERYWHERE,  # it types other commands
     "review": {"-v"},  # it shows everything
 }

@@ -20,6 +20,7 @@ from policygen.report.blocks import (
     BLANK,
     Block,
     Column,
+    Fold,
     Heading,
     Inline,
     Note,
@@ -116,8 +117,7 @@ def _page(document: DbCompare) -> Iterator[Block]:
         yield _winners(workloads, ON_PAGE)
         yield from map(Note, _reasons(workloads))
         for one in workloads:
-            yield Heading(f"{_name(one)}: runtime workloads", 3)
-            yield _points(one)
+            yield Fold(f"{_name(one)}: runtime workloads", [_points(one)])
     yield Note(MEANING, "soft")
 
 
