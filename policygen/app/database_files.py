@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from policygen.app.inputs import ResultFiles, nothing_matches, open_inputs
+from policygen.app.inputs import ResultFiles, check_other, nothing_matches, open_inputs
 from policygen.errors import InputError
 from policygen.model.labels import BASE
 from policygen.model.results import DbExport, DbPlot, MergeReport, RunKey
@@ -66,9 +66,7 @@ def plot_workload(
     measured: MeasuredWhere = ANYWHERE,
 ) -> DbPlot:
     """Plots the ratios of variants to base, or their scores over two `parameters`: `ipt,tpb`."""
-    for name in (*given.files, *given.benches, *((given.base,) if given.base else ())):
-        if Path(name).resolve() == out.resolve():
-            raise InputError(f"{out}: is one of the inputs", "Name another file.")
+    check_other(out, given)
     warnings = Warnings()
     pattern, chosen = given.where.pattern, given.where.values
     with (

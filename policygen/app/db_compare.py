@@ -12,7 +12,7 @@ from policygen.report.plot_pairs import pairs_plot
 from policygen.report.plots import FORMATS, check_suffix
 from policygen.report.views.db_compare import render
 from policygen.results.case import Case
-from policygen.results.compare import NOT_BOTH, Comparison, compare_cases, lone
+from policygen.results.compare import NOT_BOTH, Terms, compare_cases, lone
 from policygen.results.decoder import Decoder
 from policygen.results.load import expand
 from policygen.results.top import Warnings, open_cases
@@ -34,7 +34,7 @@ def compare_databases(a: ResultFiles, b: ResultFiles, rules: Rules | None = None
         open_cases(second.databases, warnings, b.where.pattern, b.where.values) as others,
     ):
         decoder.start()
-        how = Comparison(rules, decoder, warnings.add, first.declared, second.declared, axes)
+        how = Terms(rules, decoder, warnings.add, first.declared, second.declared, axes)
         found = compare_cases(ones, others, how)
         if not found:
             raise _nothing_common((a, b), (ones, others), warnings)

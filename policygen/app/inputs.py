@@ -85,6 +85,14 @@ class Inputs:
         return one.model_copy(update={"databases": tuple(files)})
 
 
+def check_other(out: Path, *given: ResultFiles) -> None:
+    """Refuses to write over what is read, whoever forces it."""
+    for one in given:
+        more = (*one.benches, *((one.base,) if one.base else ()))
+        if out.resolve() in {path.resolve() for path in (*expand(one.files), *map(Path, more))}:
+            raise InputError(f"{out}: is one of the inputs", "Name another file.")
+
+
 def ask_why(given: ResultFiles, why: str) -> ResultFiles:
     """One workload, as it is typed: `cub.bench.reduce.sum T=I32` is `-R` and `-a`.
 

@@ -6,13 +6,13 @@ from typing import Any
 import click
 
 from policygen.app.db_compare import compare_databases, is_plot, plot_comparison
+from policygen.app.inputs import check_other
 from policygen.app.notes import tell_warnings
 from policygen.app.rules import choose_rules
 from policygen.cli.options import config_option, filter_options, out_option, output_options
 from policygen.cli.output import Out, Output, printed
 from policygen.cli.progress import warn
 from policygen.cli.result_options import bench_option, given_results, rule_options
-from policygen.model.db_compare import DbCompare
 from policygen.report.views.db_compare import print_compared
 
 
@@ -42,23 +42,18 @@ def compare(
     """
     plotted = out.path is not None and is_plot(out.path)
     first, second = (given_results([one], benches, regex=regex, axes=axes) for one in (a, b))
+    if out.path is not None:
+        check_other(out.path, first, second)
     document = compare_databases(first, second, choose_rules(**rules))
     if plotted:
         plot_comparison(document, out.named, force=out.force)
     if plotted or out.path is None:
-        _print(document, output)
+        output.tell(document, print_compared)
     else:
         with printed() as data:
-            _print(document, output)
+            output.tell(document, print_compared)
         out.write(data.getvalue().decode("utf-8", "surrogateescape"))
     tell_warnings(document.warnings, warn)
     if plotted and not (output.quiet or output.as_json):
         click.echo(f"written to {out.path}")
     return 0
-
-
-def _print(document: DbCompare, output: Output) -> None:
-    if output.as_json:
-        click.echo(document.to_json())
-    else:
-        print_compared(document, verbose=output.verbose, quiet=output.quiet)

@@ -1,6 +1,5 @@
 """The commands of `policygen db` that write a file: merge, export, plot."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from policygen.app.database_files import MeasuredWhere, export_rows, merge_datab
 from policygen.app.inputs import ResultFiles
 from policygen.app.notes import tell_warnings
 from policygen.cli.options import force_option, out_option, output_options
-from policygen.cli.output import Out, Output, Printable
+from policygen.cli.output import Out, Output
 from policygen.cli.progress import warn
 from policygen.cli.result_options import database_options, files_argument
 from policygen.report.views.db_merge import print_merge
@@ -29,7 +28,7 @@ def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
     stay as they are.
     """
     report = merge_databases(files, Path(out), force=force)
-    _tell(report, print_merge, output)
+    output.tell(report, print_merge)
     return int(any(table.conflicts or table.unusable for table in report.tables))
 
 
@@ -39,7 +38,7 @@ def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
 @partial(output_options, own=True)
 def export(files: tuple[str, ...], out: Out, output: Output) -> int:
     """Writes all rows as one flat table, CSV or Parquet."""
-    _tell(export_rows(files, out.named), print_export, output)
+    output.tell(export_rows(files, out.named), print_export)
     return 0
 
 
@@ -73,12 +72,5 @@ def plot(
         given, out.named, variants=variants, parameters=axes_of_map, measured=measured
     )
     tell_warnings(document.warnings, warn)
-    _tell(document, print_plot, output)
+    output.tell(document, print_plot)
     return 0
-
-
-def _tell(document: Printable, print_text: Callable[..., None], output: Output) -> None:
-    if output.as_json:
-        click.echo(document.to_json())
-    else:
-        print_text(document, verbose=output.verbose, quiet=output.quiet)

@@ -154,7 +154,7 @@ def _name(one: ComparedWorkload, *, short: bool) -> str:
             lines.append("")
         lines[-1] += f"{', ' if lines[-1] else ''}{part}"
     if one.order.spearman is not None:
-        lines.append(f"order {one.order.spearman:.2f}".replace("-", "\N{MINUS SIGN}"))
+        lines.append(f"order {one.order.spearman:.2f}")
     return "\n".join(lines)
 
 

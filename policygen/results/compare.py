@@ -24,7 +24,7 @@ from policygen.results.confirm import confirm, finalists
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
 from policygen.results.load import Floats, Integers
-from policygen.results.pairs import Pair, pair_of, pairs, point_differences, score_difference
+from policygen.results.pairs import Common, pair_of, pairs, point_differences, score_difference
 from policygen.results.ranks import order_of
 from policygen.results.score import Scores, score_case
 from policygen.results.top import basis_of, is_partial, leading
@@ -38,7 +38,7 @@ Axes = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Terms:
     """How sides are compared."""
 
     rules: Rules
@@ -77,7 +77,7 @@ class _Side:
 
 
 def compare_cases(
-    ones: Sequence[Case], others: Sequence[Case], how: Comparison
+    ones: Sequence[Case], others: Sequence[Case], how: Terms
 ) -> tuple[ComparedWorkload, ...]:
     """The workloads that both sides have; those without a common variant are told."""
     found = []
@@ -109,7 +109,7 @@ def _nothing_common(one: Case, other: Case, what: str) -> DataWarning:
     return DataWarning(database=files, table=None, message=message)
 
 
-def _compared(pair: Pair, how: Comparison) -> ComparedWorkload:
+def _compared(pair: Common, how: Terms) -> ComparedWorkload:
     case, other = pair.a.case, pair.b.case
     differs = tuple(name for name in KEYS if getattr(case.key, name) != getattr(other.key, name))
     copied = pair.is_copy
@@ -139,7 +139,7 @@ def _compared(pair: Pair, how: Comparison) -> ComparedWorkload:
 
 
 def _side(
-    scores: Scores, index: Integers, common: Floats, declared: DeclaredAxes, how: Comparison
+    scores: Scores, index: Integers, common: Floats, declared: DeclaredAxes, how: Terms
 ) -> _Side:
     """One side, with what it chooses by itself."""
     reader = SampleReader(scores.case, how.decoder, how.warn)

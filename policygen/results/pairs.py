@@ -23,7 +23,7 @@ Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Common:
     """What two sides have in common of one workload; base is the first variant."""
 
     a: Scores
@@ -82,17 +82,17 @@ def subject(case: Case) -> tuple[str, frozenset[tuple[str, str]]]:
     return case.algorithm, frozenset(case.workload.items())
 
 
-def pair_of(a: Scores, b: Scores) -> Pair:
+def pair_of(a: Scores, b: Scores) -> Common:
     """What both have measured whole, of what both have."""
     rows = _common(_by_parameters(a.case), _by_parameters(b.case))
     columns = _common(_by_point(a.case), _by_point(b.case))
-    found = Pair(a, b, rows[0], rows[1], columns[0], columns[1])
+    found = Common(a, b, rows[0], rows[1], columns[0], columns[1])
     one, other = found.ratios
     whole = ~(np.isnan(one) | np.isnan(other)).any(axis=1)
-    return Pair(a, b, rows[0][whole], rows[1][whole], columns[0], columns[1])
+    return Common(a, b, rows[0][whole], rows[1][whole], columns[0], columns[1])
 
 
-def score_difference(pair: Pair, rules: Rules, *, same: bool) -> ScoreDifference:
+def score_difference(pair: Common, rules: Rules, *, same: bool) -> ScoreDifference:
     """How far the scores are from each other; base, which has none, is left out."""
     one, other = (ratios[1:] @ pair.weights for ratios in pair.ratios)
     between = np.log(other / one)
@@ -110,7 +110,7 @@ def score_difference(pair: Pair, rules: Rules, *, same: bool) -> ScoreDifference
     )
 
 
-def point_differences(pair: Pair) -> tuple[PointDifference, ...]:
+def point_differences(pair: Common) -> tuple[PointDifference, ...]:
     """The same for each runtime workload."""
     one, other = pair.ratios
     between = np.log(other[1:] / one[1:])
@@ -171,7 +171,7 @@ def _spread(between: Floats) -> float | None:
     return float(between.std(ddof=1)) if len(between) >= LEAST else None
 
 
-def _share(pair: Pair, one: float, other: float) -> float:
+def _share(pair: Common, one: float, other: float) -> float:
     """The standard deviation of a difference around the mean, but for base's half of the noise.
 
     Base and variant are equally noisy, and what base adds is the same for all variants: the

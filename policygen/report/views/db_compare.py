@@ -313,15 +313,15 @@ def _summary(workloads: Sequence[ComparedWorkload]) -> Iterator[str]:
 
 
 def _coefficient(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _percent(value: float) -> str:
-    return f"{value * 100:+.2f} %".replace("-", "\N{MINUS SIGN}")
+    return f"{value * 100:+.2f} %"
 
 
 def _share(value: float) -> str:
-    return f"{value * 100:.2f} %".replace("-", "\N{MINUS SIGN}")
+    return f"{value * 100:.2f} %"
 
 
 def _time(seconds: float) -> str:
