@@ -15,7 +15,7 @@ from policygen.model.db_compare import (
 from policygen.model.labels import BASE
 from policygen.model.workload import axis_name
 from policygen.portable import portable
-from policygen.report import html
+from policygen.report import html, markdown
 from policygen.report.blocks import (
     BLANK,
     Block,
@@ -96,28 +96,32 @@ def print_compared(document: DbCompare, *, verbose: bool, quiet: bool) -> None:
     show(compared(document, results().width, verbose=verbose, quiet=quiet))
 
 
-def render(document: DbCompare) -> str:
-    """Write a page; it names no path of a machine."""
+def render(document: DbCompare, form: str = "html") -> str:
+    """Write a page with plots, or Markdown without; neither names a path of a machine."""
     document = portable(document)
     facts = {
         name: "; ".join([" + ".join(side.databases), *map(", ".join, _where(side))])
         for name, side in (("A", document.a), ("B", document.b))
     }
-    return html.render(Page("Two databases compared", facts, list(_page(document))), "compare")
+    blocks = list(_page(document, plots=form == "html"))
+    page = Page("Two databases compared", facts, blocks)
+    return html.render(page, "compare") if form == "html" else markdown.render(page)
 
 
-def _page(document: DbCompare) -> Iterator[Block]:
+def _page(document: DbCompare, *, plots: bool) -> Iterator[Block]:
     for text in (*_summary(document.workloads), *_remarks(document, verbose=True)):
         yield Note(text)
     words = "Scores in B over scores in A, a panel for each workload; the tables have the numbers"
-    yield from (Picture(one, words) for one in pairs_drawings(document))
+    if plots:
+        yield from (Picture(one, words) for one in pairs_drawings(document))
     for title, workloads in _groups(document.workloads):
         yield Heading(title)
         yield _overview(workloads, ON_PAGE)
         yield _winners(workloads, ON_PAGE)
         yield from map(Note, _reasons(workloads))
         for one in workloads:
-            yield Fold(f"{_name(one)}: runtime workloads", [_points(one)])
+            title = f"{_name(one)}: runtime workloads"
+            yield from [Fold(title, [_points(one)])] if plots else [Heading(title, 3), _points(one)]
     yield Note(MEANING, "soft")
 
 
