@@ -7,6 +7,7 @@ import ast
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def executed(cell, known, capsys):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, tmp_path_factory, monkeypatch):
     """The folder of the notebook in a clone, after `policygen headers fetch 3.6.0`."""
     headers, examples = tmp_path / "cub_headers", tmp_path / "docs/examples"
     headers.mkdir()
@@ -58,6 +59,7 @@ def folder(tmp_path, monkeypatch):
     (headers / "3.6.0").symlink_to(tree("3.6.0"))
     (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
     monkeypatch.setenv("POLICYGEN_CUB_HEADERS", str(headers))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("out")))
     monkeypatch.chdir(examples)
     return tmp_path
 

@@ -150,7 +150,7 @@ def _name(one: ComparedWorkload, *, short: bool) -> str:
         parts.insert(0, one.algorithm.removeprefix("cub.bench."))
     lines = [""]
     for part in parts or [one.algorithm]:
-        if lines[-1] and len(lines[-1]) + len(part) > LINE:
+        if lines[-1] and len(lines[-1]) + len(part) + 2 > LINE:
             lines.append("")
         lines[-1] += f"{', ' if lines[-1] else ''}{part}"
     if one.order.spearman is not None:

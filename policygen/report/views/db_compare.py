@@ -120,8 +120,8 @@ def _page(document: DbCompare, *, plots: bool) -> Iterator[Block]:
         yield _winners(workloads, ON_PAGE)
         yield from map(Note, _reasons(workloads))
         for one in workloads:
-            title = f"{_name(one)}: runtime workloads"
-            yield from [Fold(title, [_points(one)])] if plots else [Heading(title, 3), _points(one)]
+            name = f"{_name(one)}: runtime workloads"
+            yield from [Fold(name, [_points(one)])] if plots else [Heading(name, 3), _points(one)]
     yield Note(MEANING, "soft")
 
 
