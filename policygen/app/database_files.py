@@ -100,7 +100,7 @@ def plot_workload(
             workload=dict(case.workload),
             databases=tuple(n for p in case.files for n in files.made.get(p, (p,))),
             warnings=warnings.all,
-            **dict(case.key),
+            measured_on=case.key,
             **told,
         )
 

@@ -311,13 +311,14 @@ class DbExport(Document):
     rows: int
 
 
-class DbPlot(RunKey, Document):
+class DbPlot(Document):
     """What `policygen db plot --json` prints: what was plotted."""
 
     format: Literal["policygen/db-plot/1"] = "policygen/db-plot/1"
     out: str
     algorithm: str
     workload: dict[str, str]
+    measured_on: RunKey
     databases: tuple[str, ...]
     parameters: tuple[str, str] | None
     """Of a map of scores; none where ratios are plotted."""

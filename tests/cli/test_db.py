@@ -176,7 +176,11 @@ def test_a_plot_is_told_as_json_and_in_words(demo, capsys):
     status, out, err = run(capsys, *one, "--json")
     found = json.loads(out)
     assert (status, err, found["format"]) == (0, "", "policygen/db-plot/1")
-    assert (found["workload"]["T{ct}"], found["gpu"], found["out"]) == ("I32", GPU, "a.svg")
+    assert (found["workload"]["T{ct}"], found["measured_on"]["gpu"], found["out"]) == (
+        "I32",
+        GPU,
+        "a.svg",
+    )
     assert (found["variants"], found["panels"], found["parameters"]) == (
         ["ipt_23.tpb_384"],
         8,

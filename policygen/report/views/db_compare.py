@@ -121,7 +121,10 @@ def _page(document: DbCompare, *, plots: bool) -> Iterator[Block]:
         yield from map(Note, _reasons(workloads))
         for one in workloads:
             name = f"{_name(one)}: runtime workloads"
-            yield from [Fold(name, [_points(one)])] if plots else [Heading(name, 3), _points(one)]
+            if plots:
+                yield Fold(name, [_points(one)])
+            else:
+                yield from (Heading(name, 3), _points(one))
     yield Note(MEANING, "soft")
 
 

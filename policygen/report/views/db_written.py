@@ -18,7 +18,7 @@ def exported(document: DbExport, *, verbose: bool, quiet: bool) -> Iterator[Bloc
 def plotted(document: DbPlot, *, verbose: bool, quiet: bool) -> Iterator[Block]:
     """Show where the plot is, and what it shows."""
     if verbose:
-        where = db_words.key_parts(document, " + ".join(document.databases))
+        where = db_words.key_parts(document.measured_on, " + ".join(document.databases))
         yield db_words.heading(db_words.workload_name(document.algorithm, document.workload), where)
         if document.parameters is None:
             what = f"{', '.join(document.variants)} on "
