@@ -84,15 +84,16 @@ def _nothing_common(
     """What there is, where nothing is compared with anything."""
     if not any(sides):
         return nothing_matches(given[0].where, [file for one in given for file in one.files])
-    told = [f"{name} has {_workloads(cases)}" for name, cases in zip("AB", sides, strict=True)]
+    asked = any(one.where.regex or one.where.axes for one in given)
+    none = f"nothing with a base{' that matches' if asked else ''}"
+    told = [f"{name} has {_names(cases) or none}" for name, cases in zip("AB", sides, strict=True)]
     why = [f"; {one.message}" for one in warnings.all if one.message.endswith(NOT_BOTH)]
     message = f"A and B have nothing in common{''.join(why[:1])}"
     return InputError(message, ".\n  ".join(told))
 
 
-def _workloads(cases: tuple[Case, ...]) -> str:
-    names = (
+def _names(cases: tuple[Case, ...]) -> str:
+    return listed(
         f"{case.algorithm}[{', '.join(f'{name}={value}' for name, value in case.workload.items())}]"
         for case in cases
     )
-    return listed(names) or "no workload with a base"

@@ -355,7 +355,10 @@ def test_a_side_without_a_base_is_told(tmp_path):
     other = Builder(tmp_path / "b").table().row("ipt_1", 1.0, "I32", "16").path
     with pytest.raises(InputError) as caught:
         compare(one, other)
-    assert str(caught.value).endswith("\n  B has no workload with a base")
+    assert str(caught.value).endswith("\n  B has nothing with a base")
+    with pytest.raises(InputError) as caught:
+        compare(one, other, axes=("T=I32",))
+    assert str(caught.value).endswith("\n  B has nothing with a base that matches")
 
 
 def test_what_has_nothing_in_common_is_a_warning_beside_what_has(tmp_path):
