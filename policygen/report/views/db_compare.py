@@ -38,6 +38,8 @@ SHOWN = 8
 """Workloads of one side alone that are listed without -v."""
 WIDE = 100
 """Letters of a terminal, from which on there is room for all columns."""
+PAGE_WIDTH = 10_000
+"""A page scrolls what is wide."""
 NEEDED = 58
 """Letters that a winner takes besides the label of a variant."""
 STYLES = {"holds": "green", "same variant": "green", "contradicts": "red"}
@@ -75,7 +77,7 @@ def compared(document: DbCompare, width: int, *, verbose: bool, quiet: bool) -> 
         yield Words([title], "cyan", "", "    ", ", ", even=True)
         yield _overview(workloads, STYLES)
         yield BLANK
-        yield _winners(workloads, STYLES, width)
+        yield from _winners(workloads, STYLES, width)
         for text in () if quiet else _reasons(workloads):
             yield db_words.prose(text, "  ")
         for one in workloads if verbose else ():
@@ -117,7 +119,7 @@ def _page(document: DbCompare, *, plots: bool) -> Iterator[Block]:
     for title, workloads in _groups(document.workloads):
         yield Heading(title)
         yield _overview(workloads, ON_PAGE)
-        yield _winners(workloads, ON_PAGE)
+        yield from _winners(workloads, ON_PAGE, PAGE_WIDTH)
         yield from map(Note, _reasons(workloads))
         for one in workloads:
             name = f"{_name(one)}: runtime workloads"
@@ -183,7 +185,7 @@ def _overview(workloads: Sequence[ComparedWorkload], styles: dict[str, str]) -> 
 
 def _winners(
     workloads: Sequence[ComparedWorkload], styles: dict[str, str], width: int = WIDE
-) -> Table:
+) -> Iterator[Block]:
     """Show what each side chooses, or finds best, and how that does on the other one."""
     winners = [
         (one, name, side.winner)
@@ -191,31 +193,55 @@ def _winners(
         for name, side in (("A", one.a), ("B", one.b))
         if side.winner is not None
     ]
+    if max((len(winner.variant) for *_, winner in winners), default=0) > width - NEEDED:
+        for one, name, winner in winners:
+            yield from _narrow(one, name, winner, styles)
+        return
     costs = ["costs"] if width >= WIDE else []
-    fits = max((len(one.variant) for *_, one in winners), default=0) <= width - NEEDED
     columns = [
         Column(_axes(workloads)),
         Column("winner"),
-        Column("variant", "name" if fits else ""),
+        Column("variant", "name"),
         *(Column(title, "whole") for title in ("in A", "in B", *costs)),
         Column("there"),
     ]
     rows: list[list[Inline | Styled]] = []
     for one, name, winner in winners:
-        own, other = _places(winner)
-        lacks = "-" if winner.costs is None else _share(winner.costs)
-        said = winner.says or winner.verdict or ("not measured" if other == "-" else "-")
+        in_a, in_b, lacks, said = _told(name, winner)
         rows.append(
             [
                 _name(one),
-                f"{name} uses" if winner.chosen else f"{name}'s best",
+                _wins(name, winner),
                 winner.variant,
-                *((own, other) if name == "A" else (other, own)),
+                *(in_a, in_b),
                 *([lacks] if costs else []),
                 Styled(said, styles.get(said, "")),
             ]
         )
-    return Table(columns, rows, "plain", "Winners, and how they do on the other side")
+    yield Table(columns, rows, "plain", "Winners, and how they do on the other side")
+
+
+def _narrow(
+    one: ComparedWorkload, name: str, winner: Winner, styles: dict[str, str]
+) -> Iterator[Block]:
+    """Show a winner on lines of its own: its label breaks at dots."""
+    in_a, in_b, lacks, said = _told(name, winner)
+    head = f"{_name(one)}  {_wins(name, winner)}  "
+    yield Words(winner.variant.split("."), "", head, "    ", ".", even=True)
+    told = [f"A {in_a}", f"B {in_b}", f"costs {lacks}", said]
+    yield Words(told, styles.get(said, ""), "    ", "    ", db_words.DOT, even=True)
+
+
+def _wins(name: str, winner: Winner) -> str:
+    return f"{name} uses" if winner.chosen else f"{name}'s best"
+
+
+def _told(name: str, winner: Winner) -> tuple[str, str, str, str]:
+    """Write a winner's scores in A and in B, what it costs, and what the other side says of it."""
+    own, other = _places(winner)
+    lacks = "-" if winner.costs is None else _share(winner.costs)
+    said = winner.says or winner.verdict or ("not measured" if other == "-" else "-")
+    return (own, other, lacks, said) if name == "A" else (other, own, lacks, said)
 
 
 def _places(winner: Winner) -> tuple[str, str]:
