@@ -20,6 +20,8 @@ PANELS = 24
 ACROSS = 6
 LINE = 36
 """Letters on a line of a panel's title."""
+WORDS = 1.95
+"""Inches that the longest words of the legend need."""
 SURE = 1.96
 """So many standard deviations hold 95 %."""
 WINNERS = {"A": ("#0072b2", "^"), "B": ("#e69f00", "v")}
@@ -72,7 +74,11 @@ def draw_pairs(figure: "Figure", workloads: Sequence[ComparedWorkload]) -> None:
     for axes in grid.flat[max(0, len(workloads) - columns) : len(workloads)]:
         axes.set_xlabel("score in A")
     figure.legend(
-        list(drawn.values()), list(drawn), loc="outside lower center", ncols=4, frameon=False
+        list(drawn.values()),
+        list(drawn),
+        loc="outside lower center",
+        ncols=max(2, int(figure.get_figwidth() / WORDS)),
+        frameon=False,
     )
 
 

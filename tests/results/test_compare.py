@@ -244,6 +244,20 @@ def test_a_winner_that_the_other_side_has_not_is_told(tmp_path):
     assert [pair.variant for pair in found.scores] == ["ipt_2"]
 
 
+def test_what_was_measured_whole_on_what_both_have_has_a_score_and_no_verdict(tmp_path):
+    """B's own sizes are more; it says nothing of what it has not measured on all of them."""
+    a = database(tmp_path / "a", {"ipt_1": 1.2, "ipt_2": 1.0}, sizes=("16", "20"))
+    part = dict.fromkeys(("16", "20"), 1.1)
+    some = database(tmp_path / "b", {"ipt_1": part, "ipt_2": 0.9}, sizes=("16", "20", "24"))
+    found = only(a, some)
+    assert (found.agreement, found.a.winner.verdict) == ("not measured", None)
+    assert found.a.winner.other_score == pytest.approx(1.1)
+    assert found.a.winner.reason == "the other side has not measured it on all runtime workloads"
+    none = database(tmp_path / "c", {"ipt_1": part, "ipt_2": part}, sizes=("16", "20", "24"))
+    found = only(a, none)
+    assert (found.b.winner, found.b.choice.decision, found.b.variants) == (None, "keep base", 0)
+
+
 def test_without_samples_nothing_is_confirmed_unless_that_is_allowed(tmp_path):
     speeds = {f"ipt_{i}": 1.2 for i in range(1, 4)}
     for name in ("a", "b"):
