@@ -1,4 +1,4 @@
-"""Ranking the variants of a large database, against a bare SELECT of its rows."""
+"""Ranking the variants of a large database, and comparing two, against a bare SELECT of rows."""
 
 import sys
 from pathlib import Path
@@ -23,6 +23,9 @@ def commands(work: Path) -> Commands:
     path = work / "large.db"
     generate(path, workloads=14, runtime=12, variants=522, samples=100, seed=1)
     top = [sys.executable, "-m", "policygen", "db", "top", "--json", str(path)]
+    other = work / "other.db"
+    generate(other, workloads=14, runtime=12, variants=522, samples=100, seed=2)
+    two = [sys.executable, "-m", "policygen", "db", "compare", "--json", str(path), str(other)]
     info = [sys.executable, "-m", "policygen", "db", "info", "--json", str(path)]
     return {
         "floor: a bare SELECT of the same rows": (
@@ -31,6 +34,7 @@ def commands(work: Path) -> Commands:
         ),
         f"policygen db top --json, {ROWS:,} rows": (lambda: run(top, work), 1.2),
         f"policygen db info --json, {ROWS:,} rows": (lambda: run(info, work), None),
+        f"policygen db compare --json, {ROWS:,} rows each": (lambda: run(two, work), None),
     }
 
 

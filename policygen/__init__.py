@@ -12,15 +12,19 @@ if TYPE_CHECKING:
     from policygen.app.benchmarks import read_tunables as read_tunables
     from policygen.app.coverage import audit_coverage as audit_coverage
     from policygen.app.database_files import merge_databases as merge_databases
+    from policygen.app.database_files import plot_workload as plot_workload
     from policygen.app.databases import cover_spaces as cover_spaces
     from policygen.app.databases import describe_databases as describe_databases
     from policygen.app.databases import rank_variants as rank_variants
+    from policygen.app.db_compare import compare_databases as compare_databases
+    from policygen.app.db_compare import plot_comparison as plot_comparison
     from policygen.app.doctor import examine as examine
     from policygen.app.effect import verify_effect as verify_effect
     from policygen.app.emit import emit_selectors as emit_selectors
     from policygen.app.filters import Filter as Filter
     from policygen.app.inputs import ResultFiles as ResultFiles
     from policygen.app.lint import audit_lint as audit_lint
+    from policygen.app.pages import render_page as render_page
     from policygen.app.plan import Options as Options
     from policygen.app.plan import plan_tunings as plan_tunings
     from policygen.app.plan import read_plan as read_plan
@@ -43,14 +47,16 @@ _EXPORTS = {
     "app.apply": ("AppliedChange", "apply_plan", "finish_applies"),
     "app.benchmarks": ("read_tunables",),
     "app.coverage": ("audit_coverage",),
-    "app.database_files": ("merge_databases",),
+    "app.database_files": ("merge_databases", "plot_workload"),
     "app.databases": ("cover_spaces", "describe_databases", "rank_variants"),
+    "app.db_compare": ("compare_databases", "plot_comparison"),
     "app.doctor": ("examine",),
     "app.effect": ("verify_effect",),
     "app.emit": ("emit_selectors",),
     "app.filters": ("Filter",),
     "app.inputs": ("ResultFiles",),
     "app.lint": ("audit_lint",),
+    "app.pages": ("render_page",),
     "app.plan": ("Options", "plan_tunings", "read_plan"),
     "app.planned": ("Planned",),
     "app.reach": ("audit_reach",),
@@ -65,6 +71,7 @@ _EXPORTS = {
     "errors": ("PolicygenError",),
 }
 _PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
+__all__ = list(_PLACES)
 
 
 def __getattr__(name: str) -> object:

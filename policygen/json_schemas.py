@@ -15,6 +15,7 @@ from policygen.model.bench import BenchmarkList
 from policygen.model.bench_check import BenchCheck
 from policygen.model.bindings import Binding, Types
 from policygen.model.coverage import Coverage
+from policygen.model.db_compare import DbCompare
 from policygen.model.doctor import Doctor
 from policygen.model.effect import Effect
 from policygen.model.emit import Emitted
@@ -23,7 +24,7 @@ from policygen.model.lint import LintReport
 from policygen.model.plan import Plan
 from policygen.model.reach import Reach
 from policygen.model.resolve import Comparison, Resolution
-from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
+from policygen.model.results import DbCoverage, DbExport, DbInfo, DbPlot, DbTop, MergeReport
 from policygen.model.review import Review
 from policygen.model.sass import Dump, DumpIndex, SassCompiles, VerifySass
 from policygen.model.status import Status
@@ -35,8 +36,11 @@ DOCUMENTS: tuple[type[Document], ...] = (
     BenchmarkList,
     Comparison,
     Coverage,
+    DbCompare,
     DbCoverage,
+    DbExport,
     DbInfo,
+    DbPlot,
     DbTop,
     Doctor,
     Dump,

@@ -7,6 +7,7 @@ import ast
 import re
 import shlex
 import shutil
+from inspect import isfunction, signature
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,7 @@ def test_the_library_prints_what_is_shown(folder, capsys):
     """The page is one program: each block of it goes on where the one before ended."""
     page, known = API.read_text("utf-8"), {}
     found = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", page, re.M | re.S)
-    assert len(found) == page.count("```python") == 5
+    assert len(found) == page.count("```python") == 8
     for code, output in found:
         exec(code, known)
         assert capsys.readouterr().out == output
@@ -117,7 +118,25 @@ def test_the_library_prints_what_is_shown(folder, capsys):
 
 def test_what_the_library_exports_is_on_its_page():
     page = API.read_text("utf-8")
-    assert [name for name in policygen._PLACES if f"`{name}" not in page] == []
+    assert [name for name in policygen.__all__ if f"`{name}" not in page] == []
+
+
+def test_the_page_of_the_library_has_the_signatures_of_its_functions():
+    table = re.findall(r"^\| `(\w+)\((.*?)\)` \| .* \| (.*) \|$", API.read_text("utf-8"), re.M)
+    functions = {name for name in policygen.__all__ if isfunction(getattr(policygen, name))}
+    assert sorted(name for name, _, _ in table) == sorted(functions)
+    for name, arguments, gives in table:
+        found = signature(getattr(policygen, name))
+        before = [one for one in found.parameters.values() if one.kind is not one.KEYWORD_ONLY]
+        named = [one.name for one in found.parameters.values() if one.kind is one.KEYWORD_ONLY]
+        positional = [
+            f"**{one.name}" if one.kind is one.VAR_KEYWORD else one.name for one in before
+        ]
+        star = ["*"] if named else []
+        assert arguments == ", ".join([*positional, *star, *named]), name
+        for kind in re.findall(r"`([A-Z]\w+)`", gives):
+            assert re.search(rf"\b{kind}\b", str(found.return_annotation)), f"{name}: {kind}"
+        assert ("errors" in gives) == ("Error" in str(found.return_annotation)), name
 
 
 def test_types_and_names_of_the_library_are_the_same():

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from policygen.app.inputs import ResultFiles, nothing_matches, open_inputs
+from policygen.app.inputs import ResultFiles, check_other, nothing_matches, open_inputs
 from policygen.errors import InputError
 from policygen.model.labels import BASE
-from policygen.model.results import DataWarning, MergeReport, RunKey
+from policygen.model.results import DbExport, DbPlot, MergeReport, RunKey
 from policygen.report.plot_ratios import RatioPanel, ratio_plot
 from policygen.report.plot_scores import score_map
 from policygen.results.case import Case
@@ -47,12 +47,14 @@ def merge_databases(files: Sequence[str], out: Path, *, force: bool = False) -> 
     return merge(expand(files), out, force=force)
 
 
-def export_rows(files: Sequence[str], out: Path) -> int:
-    """Writes all rows as one flat table; returns how many there are."""
+def export_rows(files: Sequence[str], out: Path) -> DbExport:
+    """Writes all rows as one flat table, .csv or .parquet."""
     kind = KINDS.get(out.suffix.lower())
     if kind is None:
         raise InputError(f"{out}: a table is written to .csv or .parquet")
-    return export(expand(files), out, kind=kind)
+    paths = expand(files)
+    rows = export(paths, out, kind=kind)
+    return DbExport(out=str(out), databases=tuple(map(str, paths)), rows=rows)
 
 
 def plot_workload(
@@ -62,11 +64,9 @@ def plot_workload(
     variants: Sequence[str] = (),
     parameters: str | None = None,
     measured: MeasuredWhere = ANYWHERE,
-) -> tuple[DataWarning, ...]:
+) -> DbPlot:
     """Plots the ratios of variants to base, or their scores over two `parameters`: `ipt,tpb`."""
-    for name in (*given.files, *given.benches, *((given.base,) if given.base else ())):
-        if Path(name).resolve() == out.resolve():
-            raise InputError(f"{out}: is one of the inputs", "Name another file.")
+    check_other(out, given)
     warnings = Warnings()
     pattern, chosen = given.where.pattern, given.where.values
     with (
@@ -84,14 +84,25 @@ def plot_workload(
             x, comma, y = parameters.partition(",")
             if not comma:
                 raise InputError(f"--map {parameters!r} is not of the form X,Y")
-            score_map(title, x, y, score_cells(scores, x, y), out)
+            cells = score_cells(scores, x, y)
+            score_map(title, x, y, cells, out)
+            told: dict[str, Any] = {"parameters": (x, y), "variants": (), "panels": len(cells)}
         else:
             names = [case.variants[index] for index in scores.index]
-            wanted = variants or tuple(name for name in names if name != BASE)[:1]
+            wanted = tuple(variants) or tuple(name for name in names if name != BASE)[:1]
             with Decoder() as decoder:
                 found = point_samples(case, wanted, SampleReader(case, decoder, warnings.add))
             ratio_plot(title, [RatioPanel(p.row, p.column, p.base, p.variants) for p in found], out)
-    return warnings.all
+            told = {"parameters": None, "variants": wanted, "panels": len(found)}
+        return DbPlot(
+            out=str(out),
+            algorithm=case.algorithm,
+            workload=dict(case.workload),
+            databases=tuple(n for p in case.files for n in files.made.get(p, (p,))),
+            warnings=warnings.all,
+            measured_on=case.key,
+            **told,
+        )
 
 
 def _only(cases: Sequence[Case]) -> Case:

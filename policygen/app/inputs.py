@@ -13,6 +13,7 @@ from policygen.errors import InputError, Problems
 from policygen.hints import anchored
 from policygen.model.arch import parse_arch
 from policygen.model.bench import ParameterRange
+from policygen.model.db_compare import ComparedSide
 from policygen.model.results import ScoredWorkload
 from policygen.results.database import is_database, open_database
 from policygen.results.files import read_regular
@@ -26,7 +27,7 @@ _EXPECTED = (
     "Expected a cccl_meta_bench.db, or what NVBench writes with --jsonbin or --json;"
     " a benchmark's source (.cu) or a search space (.csv) beside one tells what was declared."
 )
-FromFiles = TypeVar("FromFiles", "Action", ScoredWorkload)
+FromFiles = TypeVar("FromFiles", "Action", ComparedSide, ScoredWorkload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,14 @@ class Inputs:
         """What was measured, with the files that the user gave."""
         files = [name for path in one.databases for name in self.made.get(path, (path,))]
         return one.model_copy(update={"databases": tuple(files)})
+
+
+def check_other(out: Path, *given: ResultFiles) -> None:
+    """Refuses to write over what is read, whoever forces it."""
+    for one in given:
+        more = (*one.benches, *((one.base,) if one.base else ()))
+        if out.resolve() in {path.resolve() for path in (*expand(one.files), *map(Path, more))}:
+            raise InputError(f"{out}: is one of the inputs", "Name another file.")
 
 
 def ask_why(given: ResultFiles, why: str) -> ResultFiles:

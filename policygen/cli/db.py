@@ -108,10 +108,7 @@ def info(files: tuple[str, ...], regex: str, axes: tuple[str, ...], output: Outp
 
 def _show(document: Told, print_text: Callable[..., None], output: Output) -> int:
     """Prints what is usable; what is not is a warning."""
-    if output.as_json:
-        click.echo(document.to_json())
-    else:
-        print_text(document, verbose=output.verbose, quiet=output.quiet)
+    output.tell(document, print_text)
     tell_warnings(document.warnings, warn)
     return 0
 

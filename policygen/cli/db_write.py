@@ -13,6 +13,7 @@ from policygen.cli.output import Out, Output
 from policygen.cli.progress import warn
 from policygen.cli.result_options import database_options, files_argument
 from policygen.report.views.db_merge import print_merge
+from policygen.report.views.db_written import print_export, print_plot
 
 
 @click.command()
@@ -27,22 +28,17 @@ def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
     stay as they are.
     """
     report = merge_databases(files, Path(out), force=force)
-    if output.as_json:
-        click.echo(report.to_json())
-    else:
-        print_merge(report, verbose=output.verbose, quiet=output.quiet)
+    output.tell(report, print_merge)
     return int(any(table.conflicts or table.unusable for table in report.tables))
 
 
 @click.command()
 @files_argument
 @partial(out_option, text="A .csv or a .parquet file.", required=True)
-@click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
-def export(files: tuple[str, ...], out: Out, quiet: bool) -> int:
+@partial(output_options, own=True)
+def export(files: tuple[str, ...], out: Out, output: Output) -> int:
     """Writes all rows as one flat table, CSV or Parquet."""
-    rows = export_rows(files, out.named)
-    if not quiet:
-        click.echo(f"{rows:,} rows written to {out.path}")
+    output.tell(export_rows(files, out.named), print_export)
     return 0
 
 
@@ -56,7 +52,7 @@ def export(files: tuple[str, ...], out: Out, quiet: bool) -> int:
 @click.option("--cccl", metavar="VERSION", help="The version of CCCL.")
 @click.option("--map", "axes_of_map", metavar="X,Y", help="The score over two parameters instead.")
 @partial(out_option, text="An .svg or a .png file.", required=True)
-@click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
+@partial(output_options, own=True)
 def plot(
     given: ResultFiles,
     variants: tuple[str, ...],
@@ -65,17 +61,16 @@ def plot(
     cccl: str | None,
     axes_of_map: str | None,
     out: Out,
-    quiet: bool,
+    output: Output,
 ) -> int:
     """Plots one workload: ratio to base by quantile per runtime workload, or a map of scores.
 
     A curve above the red line at 1 is faster than base. -R and -a choose the workload.
     """
     measured = MeasuredWhere(gpu, ctk, cccl)
-    warnings = plot_workload(
+    document = plot_workload(
         given, out.named, variants=variants, parameters=axes_of_map, measured=measured
     )
-    tell_warnings(warnings, warn)
-    if not quiet:
-        click.echo(f"written to {out.path}")
+    tell_warnings(document.warnings, warn)
+    output.tell(document, print_plot)
     return 0

@@ -77,12 +77,14 @@ DB = LazyGroup(
     "db",
     """Reads tuning databases, scores variants, chooses among them.
 
-    DB is a cccl_meta_bench.db of any CCCL, or a glob of them; top, choose, coverage and plot take
-    NVBench's JSON results too. What a file is, is told by its content. Databases are opened for
-    reading only.
+    DB is a cccl_meta_bench.db of any CCCL, or a glob of them; top, choose, coverage, compare and
+    plot take NVBench's JSON results too. What a file is, is told by its content. Databases are
+    opened for reading only.
     """,
     {
         "db:choose": "Chooses one variant per workload, or base, and says why not the others.",
+        "db_compare:compare": "Compares two GPUs or two searches: order, noise, choices, and how"
+        " winners do elsewhere.",
         "db:coverage": "Shows how much of the search space was measured, workload by workload.",
         "db_write:export": "Writes all rows as one flat table, CSV or Parquet.",
         "db:info": "Shows algorithms, workloads, GPUs, versions, rows, failures and the time"

@@ -37,6 +37,13 @@ class Output:
         else:
             print_text(document, head=not self.quiet, verbose=self.verbose)
 
+    def tell(self, document: Printable, print_text: Callable[..., None]) -> None:
+        """The same, of what leaves more away than a head when it is to be quiet."""
+        if self.as_json:
+            click.echo(document.to_json())
+        else:
+            print_text(document, verbose=self.verbose, quiet=self.quiet)
+
 
 @dataclass(frozen=True, slots=True)
 class Out:

@@ -16,16 +16,17 @@ def result_options(command: Command) -> Command:
         metavar="JSON",
         help="NVBench's result of the base, when DB are NVBench results of variants.",
     )(command)
-    return click.option(
-        "--bench",
-        "benches",
-        multiple=True,
-        metavar="PATH",
-        help="Benchmark sources, a CCCL checkout or a cccl_meta_bench.csv: declared axis values"
-        " and search spaces. Repeatable.",
-    )(command)
+    return bench_option(command)
 
 
+bench_option: Callable[[Command], Command] = click.option(
+    "--bench",
+    "benches",
+    multiple=True,
+    metavar="PATH",
+    help="Benchmark sources, a CCCL checkout or a cccl_meta_bench.csv: declared axis values"
+    " and search spaces. Repeatable.",
+)
 gpu_option: Callable[[Command], Command] = click.option(
     "--gpu-arch",
     "gpus",

@@ -300,3 +300,30 @@ class MergeReport(Document):
     conflicts: tuple[MergeConflict, ...]
     unlisted: int
     """Conflicts that are counted and not listed."""
+
+
+class DbExport(Document):
+    """What `policygen db export --json` prints."""
+
+    format: Literal["policygen/db-export/1"] = "policygen/db-export/1"
+    out: str
+    databases: tuple[str, ...]
+    rows: int
+
+
+class DbPlot(Document):
+    """What `policygen db plot --json` prints: what was plotted."""
+
+    format: Literal["policygen/db-plot/1"] = "policygen/db-plot/1"
+    out: str
+    algorithm: str
+    workload: dict[str, str]
+    measured_on: RunKey
+    databases: tuple[str, ...]
+    parameters: tuple[str, str] | None
+    """Of a map of scores; none where ratios are plotted."""
+    variants: tuple[str, ...]
+    """Whose ratios are plotted."""
+    panels: int
+    """Runtime workloads, or cells of a map."""
+    warnings: tuple[DataWarning, ...] = ()

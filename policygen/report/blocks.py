@@ -72,7 +72,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `n` is the style of numbers, `whole` of those that are not broken."""
+    """A column of a table; `n` is the style of numbers; a `whole` one and a `name` stay whole."""
 
     title: str
     style: str = ""
@@ -193,9 +193,17 @@ class Diff:
     shown: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing of a page; its words are for those who cannot see it."""
+
+    svg: bytes
+    words: str
+
+
 Block = (
     Note | Words | Beside | Table | Heading | Listing | Cards | Filters | Fold | Chapter | Code
-    | Diff
+    | Diff | Picture
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Blocks as a page of one file; the template escapes whatever stands in it."""
 
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,13 +13,24 @@ from policygen.report.side_by_side import coloured, side_by_side
 
 def render(page: Page, template: str) -> str:
     """Write a whole document with the styles and the script of its template."""
-    ways = {"pieces": pieces, "spelled": spelled, "kind": _kind, "columns": _columns}
+    ways = {
+        "pieces": pieces,
+        "spelled": spelled,
+        "kind": _kind,
+        "columns": _columns,
+        "inline": _inline,
+    }
     return fill(f"report/{template}.html.j2", {"page": page, **ways})
 
 
 def _kind(block: Block) -> str:
     """Name the macro that writes a block."""
     return type(block).__name__
+
+
+def _inline(svg: bytes) -> str:
+    """Write a drawing as an address: in an image nothing of it is run."""
+    return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
 
 
 def _columns(lines: Sequence[str]) -> Iterator[dict[str, Any]]:

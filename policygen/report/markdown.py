@@ -80,7 +80,7 @@ def _more(found: Sequence[object], shown: int | None, what: str = "") -> Iterato
 def _table(table: Table) -> Iterator[str]:
     columns = [one if isinstance(one, Column) else Column(one) for one in table.columns]
     yield "|" + "".join(f" {_line(one.title)} |" if one.title else " |" for one in columns)
-    yield "|" + "".join(" ---: |" if one.style else " --- |" for one in columns)
+    yield "|" + "".join(" ---: |" if one.style not in {"", "name"} else " --- |" for one in columns)
     for row in table.rows[: table.shown]:
         yield f"| {' | '.join(map(_cell, row))} |"
 

@@ -50,8 +50,8 @@ def check_suffix(path: Path) -> None:
 
 
 @contextmanager
-def figure(title: str, path: Path) -> "Iterator[Figure]":
-    """Open an empty figure, which is saved when the block ends well."""
+def figure(title: str, out: Path | BytesIO) -> "Iterator[Figure]":
+    """Open an empty figure, which is saved when the block ends well: to a file, or as SVG."""
     remedy = add("plot")  # as it is from the user's folder
     # Only when it is imported, matplotlib reads a `matplotlibrc` of the current folder.
     with TemporaryDirectory(prefix="policygen-") as empty, chdir(empty):
@@ -67,7 +67,10 @@ def figure(title: str, path: Path) -> "Iterator[Figure]":
         drawn = Figure(layout="constrained")
         yield drawn
         _fit_title(drawn, title)
-        _save(drawn, path)
+        if isinstance(out, BytesIO):
+            _draw(drawn, "svg", out)
+        else:
+            _save(drawn, out)
 
 
 def _fit_title(figure: "Figure", title: str) -> None:
@@ -87,14 +90,17 @@ def _fit_title(figure: "Figure", title: str) -> None:
 
 def _save(figure: "Figure", path: Path) -> None:
     """Write the file: it appears whole or not at all."""
-    kind = path.suffix.lower().removeprefix(".")
-    # By its maker a plot is known again, and may be replaced.
-    made: dict[str, Any] = {"Software": MAKER}
-    if kind == "svg":
-        made = {"Creator": MAKER, "Date": None}
     data = BytesIO()
-    figure.savefig(data, format=kind, dpi=150, metadata=made)
+    _draw(figure, path.suffix.lower().removeprefix("."), data)
     try:
         write_atomically(path, data.getvalue())
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _draw(figure: "Figure", kind: str, data: BytesIO) -> None:
+    """Draw a figure; by its maker a plot is known again, and may be replaced."""
+    made: dict[str, Any] = {"Software": MAKER}
+    if kind == "svg":
+        made = {"Creator": MAKER, "Date": None}
+    figure.savefig(data, format=kind, dpi=150, metadata=made)

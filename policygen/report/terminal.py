@@ -101,7 +101,7 @@ def _grid(table: Table) -> Grid:
             column.title,
             justify="right" if column.style in {"n", "whole"} else "left",
             overflow="ellipsis" if column.style else "fold",
-            no_wrap=column.style == "whole",
+            no_wrap=column.style in {"whole", "name"},
             min_width=column.least,
         )
     for row, style in zip_longest(table.rows, table.styles):

@@ -33,6 +33,8 @@ class Confidence:
     worst: PointRatio
     slower: int
     loss: float | None
+    loses: bool
+    """Whether a runtime workload loses more than is allowed, beyond noise."""
 
 
 @dataclass
@@ -104,8 +106,13 @@ class SampleReader:
         )
 
 
-def judge(scores: Scores, variant: int, rules: Rules, reader: SampleReader) -> Confidence:
-    """What is known of a variant: its samples, and how far runs are from each other."""
+def judge(
+    scores: Scores, variant: int, rules: Rules, reader: SampleReader, *, named: bool = False
+) -> Confidence:
+    """What is known of a variant: its samples, and how far runs are from each other.
+
+    One that was `named` before anybody looked is not the luckiest of all that were tried.
+    """
     case = scores.case
     rng = generator(*_identity(case), case.variants[variant])
     within: Floats | None = np.zeros(DRAWS)
@@ -135,19 +142,21 @@ def judge(scores: Scores, variant: int, rules: Rules, reader: SampleReader) -> C
     score = sum(point.weight * point.ratio for point in points)
     lost = [point for point in points if _high(point) < 1 - rules.point_noise]
     whole, verdict = None, None
+    too_much = min(1 - rules.point_noise, rules.worst_allowed)
+    losses = any(_high(point) < too_much for point in points)
     if within is not None:
         noise, runs = deviation(scores, rules), int(scores.repeats[variant])
         whole = _around(score, noise, float(within.std()), runs, rules)
         sure = _deviation(noise, float(within.std()), runs)
-        too_much = min(1 - rules.point_noise, rules.worst_allowed)
-        losses = any(_high(point) < too_much for point in points)
-        verdict = _verdict(score, luck(scores, rules) * sure, losses=losses)
+        lucky = half_width(rules) if named else luck(scores, rules)
+        verdict = _verdict(score, lucky * sure, losses=losses)
     return Confidence(
         interval=whole,
         verdict=verdict,
         worst=min(points, key=lambda point: point.ratio),
         slower=len(lost),
         loss=max((1 - point.ratio for point in lost), default=None),
+        loses=losses,
     )
 
 

@@ -121,11 +121,11 @@ def rank(
                 judged = SampleReader(kept, decoder, warnings.add) if samples else None
                 again = confirming(case, finals)
                 final = finalists(scores, again, rules) if again else []
-                variants = _variants(scores, top, rules, judged, final, can)
+                variants = leading(scores, top, rules, judged, final, can)
                 choice = told = None
-                if samples and not _is_partial(kept, axes):
+                if samples and not is_partial(kept, axes):
                     found = confirm(scores, final, again, rules, declared or {}) if again else None
-                    basis = _basis(scores, variants, found, declared or {})
+                    basis = basis_of(scores, variants, found, declared or {})
                     choice = choose(variants, basis, rules, current)
                     told = reasoning(scores, again, rules) if explain else None
                 if alpha < 1:
@@ -137,7 +137,7 @@ def rank(
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
 
 
-def _is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
+def is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
     """Whether runtime workloads were left out: nothing is chosen by a part of what is known."""
     return any(
         axis in part.table.rt_axes
@@ -146,12 +146,13 @@ def _is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
     )
 
 
-def _basis(
+def basis_of(
     scores: Scores,
     variants: Sequence[ScoredVariant],
     confirmed: Mapping[str, Confirmed] | None,
     declared: DeclaredAxes,
 ) -> Basis:
+    """What a choice among variants rests on."""
     missing = missing_of_base(scores.case, declared)
     return Basis(
         scores,
@@ -186,7 +187,7 @@ def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) ->
             )
 
 
-def _variants(
+def leading(
     scores: Scores,
     top: int | None,
     rules: Rules,

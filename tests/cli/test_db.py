@@ -158,6 +158,42 @@ def test_rows_can_be_exported(demo, capsys, tmp_path, name):
     assert run(capsys, "export", demo, "-o", name, "-q")[1] == ""
 
 
+def test_an_export_is_told_as_json_and_with_its_sources(demo, capsys):
+    status, out, err = run(capsys, "export", demo, "-o", "rows.csv", "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out) == {
+        "format": "policygen/db-export/1",
+        "out": "rows.csv",
+        "databases": ["demo.db"],
+        "rows": 384,
+    }
+    _, out, _ = run(capsys, "export", demo, "-o", "rows.csv", "-v")
+    assert out == f"384 rows written to rows.csv\n  {demo}\n"
+
+
+def test_a_plot_is_told_as_json_and_in_words(demo, capsys):
+    one = ("plot", demo, "-a", "T{ct}=I32", "-o", "a.svg")
+    status, out, err = run(capsys, *one, "--json")
+    found = json.loads(out)
+    assert (status, err, found["format"]) == (0, "", "policygen/db-plot/1")
+    assert (found["workload"]["T{ct}"], found["measured_on"]["gpu"], found["out"]) == (
+        "I32",
+        GPU,
+        "a.svg",
+    )
+    assert (found["variants"], found["panels"], found["parameters"]) == (
+        ["ipt_23.tpb_384"],
+        8,
+        None,
+    )
+    found = json.loads(run(capsys, *one, "--map", "ipt,tpb", "--json")[1])
+    assert (found["variants"], found["panels"], found["parameters"]) == ([], 11, ["ipt", "tpb"])
+    assert run(capsys, *one, "-v")[1].endswith(
+        "  ipt_23.tpb_384 on 8 runtime workloads\nwritten to a.svg\n"
+    )
+    assert "  11 scores over ipt and tpb\n" in run(capsys, *one, "--map", "ipt,tpb", "-v")[1]
+
+
 @pytest.mark.parametrize(
     ("name", "more"),
     [

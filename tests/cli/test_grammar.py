@@ -42,6 +42,7 @@ TABLE = {
     "bench": {*TREE, *FILTER, *FORCE},
     "completion": set(),
     "db choose": {*FILTER, *FORCE},
+    "db compare": {*FILTER, *FORCE},
     "db coverage": {*FILTER, *FORCE},
     "db export": FORCE,
     "db info": {*FILTER, *FORCE},
@@ -66,8 +67,6 @@ TABLE = {
 # What a command has not, and why.
 WITHOUT = {
     "completion": EVERYWHERE,  # a script is its only output
-    "db export": {"--json", "-v"},  # a table is its only output, and one line says so
-    "db plot": {"--json", "-v"},  # so is a plot
     "demo": EVERYWHERE,  # it types other commands
     "review": {"-v"},  # it shows everything
 }

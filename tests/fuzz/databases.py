@@ -40,7 +40,10 @@ CELLS = [
     "NULL", "x'00ff'", "9e999", "-9e999", "5e-324", "1e308", "0", "-1", "''", "'x'", "'nan'",
     "zeroblob(1000)", "x'fffefdfc'", "9223372036854775807",
 ]  # fmt: skip
-COMMANDS = [("info",), ("top",), ("choose",), ("top", "--json"), ("coverage",)]
+COMMANDS = [
+    ("info",), ("top",), ("choose",), ("top", "--json"), ("coverage",), ("compare",),
+    ("compare", "--json"),
+]  # fmt: skip
 
 
 def flipped(path: Path, rng: random.Random) -> None:
@@ -89,7 +92,11 @@ def attempt(path: Path, arguments: tuple[str, ...]) -> tuple[int, str, float]:
     """The exit status of a command, what it printed, and how long it took."""
     output, began = io.StringIO(), time.process_time()
     verb, *options = arguments
-    more = ["--bench", str(path.with_name("space.csv"))] if verb == "coverage" else []
+    more = []
+    if verb == "coverage":
+        more = ["--bench", str(path.with_name("space.csv"))]
+    elif verb == "compare":
+        more = [str(path.with_name("other.db"))]
     with redirect_stdout(output), redirect_stderr(output):
         status = main(["db", verb, str(path), *more, *options])
     return status, output.getvalue(), time.process_time() - began
@@ -106,6 +113,7 @@ def run(count: int, seed: int) -> Counter[str]:
             original = rng.choice(originals)
             shutil.copyfile(original, path)
             shutil.copyfile(original.with_suffix(".csv"), path.with_name("space.csv"))
+            shutil.copyfile(original, path.with_name("other.db"))
             change = rng.choice([flipped, cut, rewritten, rewritten, rewritten])
             change(path, rng)
             before = path.read_bytes()

@@ -1,0 +1,304 @@
+"""Two databases beside each other, as tables, as a page, and as plots."""
+
+import re
+from io import BytesIO
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.figure import Figure
+
+from policygen.errors import InputError
+from policygen.model.db_compare import (
+    ComparedSide,
+    ComparedWorkload,
+    DbCompare,
+    LoneWorkload,
+    PairedScore,
+    PointDifference,
+    RankOrder,
+    ScoreDifference,
+    SideFiles,
+    Winner,
+)
+from policygen.model.results import Rules, RunKey
+from policygen.report import plots
+from policygen.report.plot_pairs import PANELS, draw_pairs, pairs_drawings, pairs_plot
+from policygen.report.views.db_compare import compared, render
+from tests.browser import faults, opened, overflow
+from tests.report.shown import lines
+
+GPU = "H200 (6144, 132, eccon)"
+SHORT, LONG = "ipt_19.tpb_512", "trp_1.ipt_10.tpb_512.ns_404.dcid_1.l2w_710"
+
+
+def winner(variant=SHORT, **more):
+    told = {"chosen": False, "score": 1.0123, "rank": 1, "other_score": 0.987, "other_rank": 12}
+    return Winner(variant=variant, **{**told, "verdict": "too close to call", **more})
+
+
+def side(won, **more):
+    told = {"gpu": GPU, "ctk": "13.0", "cccl": "v3.0.3", "only": 0, "runtime_only": 0}
+    return ComparedSide(
+        **{**told, "databases": ("a.db",), "variants": 12, "approximate": False, **more},
+        choice=None,
+        winner=won,
+    )
+
+
+def workload(kind="I32", a=None, b=None, scores=12, **more):
+    told = {
+        "algorithm": "cub.bench.reduce.sum",
+        "workload": {"T{ct}": kind, "OffsetT{ct}": "I32"},
+        "differs": (),
+        "copy_of_rows": False,
+        "agreement": "both keep base",
+        "order": RankOrder(
+            spearman=-0.25, best=4, in_both=3, by_chance=1.3, best_of_a=None, best_of_b=None
+        ),
+        "difference": ScoreDifference(
+            shift=-0.0113,
+            spread=0.0081,
+            expected=0.0149,
+            noise=0.0081,
+            largest=0.02,
+            variant=SHORT,
+        ),
+        "points": (
+            PointDifference(
+                subbench="base",
+                point={"Elements{io}[pow2]": "16"},
+                weight=1.0,
+                base_a=6.88e-6,
+                base_b=1.5e-3,
+                shift=0.01,
+                spread=None,
+                expected=0.02,
+            ),
+        ),
+        "scores": tuple(
+            PairedScore(variant=f"ipt_{i}", a=1.02 - i / 100, b=1.01 - i / 120)
+            for i in range(1, scores + 1)
+        ),
+    }
+    return ComparedWorkload(
+        **{**told, **more}, a=a or side(winner()), b=b or side(winner(other_score=None))
+    )
+
+
+def document(*workloads, **more):
+    key = RunKey(gpu=GPU, ctk="13.0", cccl="v3.0.3")
+    told = {
+        name: SideFiles(databases=(f"{name}.db",), keys=(key,))
+        for name in ("a", "b")
+        if name not in more
+    }
+    return DbCompare(
+        rules=Rules(), workloads=workloads, **{"only_a": (), "only_b": (), **told, **more}
+    )
+
+
+def text(found, width=80, *, verbose=False, quiet=False):
+    return "\n".join(
+        line.rstrip() for line in lines(compared(found, width, verbose=verbose, quiet=quiet), width)
+    )
+
+
+def test_a_terminal_of_80_columns_shows_all():
+    assert text(document(workload())) == (
+        "A  a.db\n"
+        f"   {GPU} · ctk 13.0 · cccl v3.0.3\n"
+        "B  b.db\n"
+        f"   {GPU} · ctk 13.0 · cccl v3.0.3\n"
+        "\n"
+        "cub.bench.reduce.sum\n"
+        "T, OffsetT  variants  order  best    shift  spread  by noise  choices\n"
+        "I32, I32          12  -0.25   3/4  -1.13 %  0.81 %    1.49 %  both keep base\n"
+        "\n"
+        "T, OffsetT  winner    variant              in A        in B  there\n"
+        "I32, I32    A's best  ipt_19.tpb_512  1.0123 #1  0.9870 #12  too close to call\n"
+        "I32, I32    B's best  ipt_19.tpb_512          -      1.0123  too close to call\n"
+        "\n"
+        "order: Spearman's rank correlation of the scores; best: how many of A's best\n"
+        "  ones are among B's; shift and spread: mean and standard deviation of what B's\n"
+        "  score is above A's; by noise: the spread that noise alone makes, as choices\n"
+        "  take it; there: what the other side says of it; costs: what it lacks to the\n"
+        "  best one there\n"
+        "1 workload in both: both keep base for 1\n"
+        "noise of a score in one run, by these two: 0.81 % (0.81 % to 0.81 %); choices\n"
+        "take 1.49 %"
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+@pytest.mark.parametrize("label", [SHORT, LONG])
+def test_nothing_is_cut_and_no_line_is_too_long(width, label):
+    found = document(workload(a=side(winner(label)), b=side(winner(label))))
+    shown = text(found, width, verbose=True)
+    assert max(map(len, shown.split("\n"))) <= width
+    assert "…" not in shown
+    # A label that is broken goes on at a dot.
+    assert label in re.sub(r"\.\n +", ".", shown)
+    assert ("costs" in shown.split("\n\n")[2]) == (width >= 100 or len(label) > width - 58)
+
+
+def test_what_is_said_of_a_choice_has_its_reason():
+    against = winner(chosen=True, says="contradicts", reason="0.9 is slower than base")
+    unsure = winner(chosen=True, says="not confirmed", reason="1.001 is too close")
+    found = document(workload(a=side(against), b=side(unsure), agreement="contradicts"))
+    shown = text(found)
+    assert f"  I32, I32: B contradicts A's {SHORT}: 0.9 is slower than base\n" in shown
+    assert f"  I32, I32: A does not confirm B's {SHORT}: 1.001 is too close\n" in shown
+    assert "1 workload in both: a choice is contradicted for 1\n" in shown
+    assert "B contradicts" not in text(found, quiet=True)
+    assert "order:" not in text(found, quiet=True)
+
+
+def test_more_words_are_the_runtime_workloads():
+    shown = text(document(workload()), verbose=True)
+    assert "I32, I32: runtime workloads\n" in shown
+    assert "Elements=16        1.000  6.88 µs  1.5 ms  +1.00 %       -    2.00 %\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ({"differs": ("gpu",)}, "A and B are of different GPUs: how far they are apart is not"),
+        (
+            {"differs": ("gpu", "ctk", "cccl")},
+            "A and B are of different GPUs, versions of the toolkit and versions of CCCL: how",
+        ),
+        ({"copy_of_rows": True}, "1 workload of B is a copy of A's, the same to the bit: a copy"),
+        ({"a": side(None, approximate=True)}, "scores are approximate: the declared values of"),
+        ({"b": side(None, only=1)}, "1 variant only in B"),
+        ({"a": side(None, runtime_only=2)}, "2 runtime workloads only in A, which do not count"),
+        ({"agreement": None}, "no choice is made from a part of the runtime workloads for 1"),
+    ],
+)
+def test_what_the_whole_has_to_be_read_with_is_told(made, told):
+    assert told in text(document(workload(**made)), 160)
+
+
+def test_more_noise_than_choices_take_is_told_with_what_to_do():
+    loud = ScoreDifference(
+        shift=0, spread=0.03, expected=0.01, noise=0.03, largest=0.05, variant=SHORT
+    )
+    told = "that is more than choices take: state it as noise under [choose] of a policygen.toml"
+    assert told in text(document(workload(difference=loud)), 160)
+    assert told not in text(document(workload()), 160)
+
+
+def test_workloads_of_one_side_alone_are_listed_and_counted():
+    alone = tuple(
+        LoneWorkload(algorithm="cub.bench.scan", workload={"T{ct}": f"I{i}"}) for i in range(10)
+    )
+    found = document(workload(), only_a=alone)
+    assert "not in B: cub.bench.scan[T{ct}=I0]; " in text(found, 160)
+    assert "cub.bench.scan[T{ct}=I7]; and 2 more, see them with -v" in text(found, 4000)
+    assert "cub.bench.scan[T{ct}=I9]" in text(found, 4000, verbose=True)
+
+
+def test_what_was_measured_on_several_gpus_is_told_apart():
+    found = document(workload(), workload("F32", b=side(None, gpu="B200")))
+    assert f"cub.bench.reduce.sum: A on {GPU} ctk 13.0 cccl v3.0.3, B on B200 ctk" in text(
+        found, 160
+    )
+
+
+# Plots
+
+
+def panels(*workloads):
+    figure = Figure(layout="constrained")
+    draw_pairs(figure, workloads)
+    return figure
+
+
+def test_each_workload_is_a_panel_with_both_winners():
+    figure = panels(
+        workload(a=side(winner(chosen=True)), b=side(winner(score=1.02, other_score=1.01))),
+        workload("F32", b=side(winner(other_score=None))),
+        workload("I8", a=side(None), b=side(None)),
+    )
+    first, second, third = figure.axes
+    assert first.get_title() == "T=I32, OffsetT=I32\norder -0.25"
+    # The band, the variants, then the winners: A's at (own, other), B's the other way round.
+    places = [one.get_offsets().tolist() for one in first.collections[2:]]
+    assert places == [[[1.0123, 0.987]], [[1.01, 1.02]]]
+    filled = [one.get_facecolor()[0].tolist() for one in first.collections[2:]]
+    assert filled[0] != [1, 1, 1, 1] == filled[1]
+    assert [len(axes.collections) for axes in (second, third)] == [3, 2]
+    named = [one.get_text() for one in figure.legends[0].get_texts()]
+    assert named == [
+        *("a variant", "equal", "95 % of noise"),
+        *("A uses it", "B's best, base is kept", "A's best, base is kept"),
+    ]
+    assert first.get_xlim() == first.get_ylim()
+
+
+def test_several_benchmarks_are_named_in_their_panels():
+    figure = panels(workload(), workload(algorithm="cub.bench.scan.exclusive.sum"))
+    titles = [axes.get_title().split("\n")[0] for axes in figure.axes]
+    assert titles == ["reduce.sum, T=I32, OffsetT=I32", "scan.exclusive.sum, T=I32"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 14, PANELS])
+def test_as_many_panels_are_seen_as_there_are_workloads(count):
+    figure = panels(*(workload(f"T{i}") for i in range(count)))
+    assert sum(axes.get_visible() for axes in figure.axes) == count
+    width, height = figure.get_size_inches()
+    assert max(width, height) < 24
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_the_same_comparison_gives_the_same_bytes(suffix, tmp_path):
+    found = document(workload(), workload("F32"))
+    for name in ("one", "two"):
+        pairs_plot(found, tmp_path / f"{name}.{suffix}")
+    one, two = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert len(one) > 5000
+
+
+def test_more_panels_than_fit_are_refused_and_a_page_has_them_all(tmp_path):
+    found = document(*(workload(f"T{i}", scores=1) for i in range(PANELS + 1)))
+    with pytest.raises(InputError) as caught:
+        pairs_plot(found, tmp_path / "a.svg")
+    assert str(caught.value) == (
+        "25 workloads match, a plot shows 24 at most\n"
+        "  Choose some with -R and -a, or write a page, which shows all: -o FILE.html"
+    )
+    drawings = pairs_drawings(found)
+    assert [ElementTree.fromstring(one).tag.rpartition("}")[2] for one in drawings] == ["svg"] * 2
+
+
+def test_a_figure_in_memory_is_an_svg_that_says_who_made_it():
+    data = BytesIO()
+    with plots.figure("title", data):
+        pass
+    assert b"<dc:title>policygen</dc:title>" in data.getvalue()
+
+
+# The page
+
+
+def test_a_page_escapes_what_strangers_wrote(tmp_path: Path):
+    evil = "<script>alert(1)</script>"
+    found = document(
+        workload(evil, a=side(winner(chosen=True, says="contradicts", reason=evil))),
+        a=SideFiles(databases=(f"{evil}.db",), keys=()),
+    )
+    page = render(found)
+    assert evil not in page
+    assert page.count("&lt;script&gt;") > 2
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1200, "light")])
+def test_a_page_is_read_by_all_and_asks_nobody(tmp_path, width, scheme):
+    won = winner(LONG, chosen=True, says="holds", costs=0.012)
+    path = tmp_path / "a.html"
+    path.write_text(render(document(workload(a=side(won)), workload("F32"))), encoding="utf-8")
+    with opened(path, width=width, scheme=scheme) as (page, said):
+        assert (said, overflow(page), faults(page)) == ([], 0, [])
+        assert page.locator("img").evaluate("image => image.naturalWidth") > 300
+        assert page.locator("table").count() == 4
