@@ -10,6 +10,7 @@ MAKER = "policygen"
 """What plots and tables name as the program that made them."""
 _ENDS = 1 << 16
 """As many bytes of each end of a file are looked at."""
+_DATABASE = b"SQLite format 3\0"
 _MARKS = tuple(
     re.compile(mark, re.DOTALL)
     for mark in (
@@ -50,7 +51,11 @@ def check_free(path: Path, *, force: bool = False, ours: bool = True) -> None:
     """An error where something stands that would be lost; with `ours` what we made may go."""
     if path.is_dir():
         raise InputError(f"{path}: a folder stands there")
-    if force or not path.exists() or is_stream(path):
+    if not path.exists() or is_stream(path):
+        return
+    if ours and _ends(path).startswith(_DATABASE):
+        raise InputError(f"{path}: is a database, which no text replaces", "Name another file.")
+    if force:
         return
     if not ours:
         raise InputError(f"{path}: exists already", "Choose another name, or use --force.")

@@ -7,6 +7,8 @@ from threading import Thread
 import pytest
 
 from policygen import json_schemas
+from policygen.cli.main import main
+from policygen.demo.database import demo_database
 from policygen.errors import InputError
 from policygen.model.base import Document
 from policygen.outputs import check_free, is_ours, write_output
@@ -90,3 +92,18 @@ def test_every_document_begins_with_what_it_is():
     for kind in kinds:
         assert issubclass(kind, Document)
         assert next(iter(kind.model_fields)) == "format"
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_database_is_never_replaced_by_what_is_printed(tmp_path, capsys, force):
+    """`db top run.db -o run.db --force` lost what hours had measured."""
+    path = tmp_path / "demo.db"
+    demo_database(path)
+    before = path.read_bytes()
+    forced = ["--force"] if force else []
+    assert main(["db", "top", str(path), "-o", str(path), *forced]) == 2
+    told = (
+        f"policygen: error: {path}: is a database, which no text replaces\n  Name another file.\n"
+    )
+    assert capsys.readouterr().err == told
+    assert path.read_bytes() == before
