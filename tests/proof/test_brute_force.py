@@ -30,7 +30,7 @@ OTHERS = [
 CASES = sampled([FIRST, (*FIRST[:2], 1, True), *OTHERS], FIRST)
 """The last says whether the return that changes decides a workload of a benchmark."""
 # "  .items_per_thread = 16,"
-FIELD = re.compile(r"\.(\w+) = (?!\w+ \{)([\w:]+)")
+FIELD = re.compile(r"\.(\w+) = (?!\w+ \{)(-?[\w:]+)")
 NUMBER = re.compile(r"\d+")
 SUPPORT = """
 template <class Selector> constexpr auto policy_on(int cc)
