@@ -57,6 +57,8 @@ COMMON = {
     "settings_file",
     "rendering",
     "store_schema",
+    "steps",
+    "stopping",
     "textdiff",
     "untrusted",
 }
