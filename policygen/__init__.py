@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from policygen.app.session import open_session as open_session
     from policygen.app.undo import undo_applies as undo_applies
     from policygen.errors import PolicygenError as PolicygenError
+    from policygen.steps import HowFar as HowFar
 
 # Nothing is loaded before it is asked for: the command line imports this, too.
 _EXPORTS = {
@@ -59,6 +60,7 @@ _EXPORTS = {
     "app.session": ("Session", "open_session"),
     "app.undo": ("undo_applies",),
     "errors": ("PolicygenError",),
+    "steps": ("HowFar",),
 }
 _PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
 

@@ -57,7 +57,7 @@ def _waits(future: "Future[Any]") -> bool:
 
 def _kept(futures: Collection["Future[Any]"], phase: str) -> str:
     done = sum(future.done() and not future.cancelled() for future in futures)
-    return (
-        f"{done:,} of {len(futures):,} are done ({phase}), and are kept: the same command goes on"
-        " there."
-    )
+    if not done:
+        return f"Nothing is done yet ({phase}): the same command begins again."
+    are = "is done and" if done == 1 else "are done and"
+    return f"{done:,} of {len(futures):,} {are} kept ({phase}): the same command goes on there."

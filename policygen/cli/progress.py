@@ -20,7 +20,9 @@ WINDOW = 60.0
 DRAWN = 0.1
 """Seconds between two drawings of the line of a terminal."""
 EVERY = 5.0
-"""Seconds between two lines elsewhere; work that is done sooner has none."""
+"""Seconds between two lines elsewhere, at least; work that is done sooner has none."""
+PART = 0.1
+"""Of the time that it took so far, at least, lies between two lines: of hours there are dozens."""
 
 
 def warn(text: str) -> None:
@@ -59,6 +61,7 @@ class Teller:
     last: HowFar | None = None
     before: int = 0
     """Of the same phase, asked for earlier."""
+    begun: float = 0
     told: float = 0
     """When the last line was written."""
     shown: bool = False
@@ -68,14 +71,15 @@ class Teller:
 
     def __post_init__(self) -> None:
         """Nothing is told of work that takes less than a moment."""
-        self.told = self.clock()
+        self.begun = self.told = self.clock()
 
     def __call__(self, step: HowFar) -> None:
         """Is told where the work is."""
         now = self.clock()
         self._follow(step, now)
         if not self.live:
-            if step.done < step.total and now - self.told >= EVERY:
+            pause = max(EVERY, PART * (now - self.begun))
+            if step.done < step.total and now - self.told >= pause:
                 self.told = now
                 self.stream.write(f"{self._line(step, now, bar=False)}\n")
                 self.stream.flush()
@@ -116,10 +120,10 @@ class Teller:
         rate = self._rate(now)
         pace = f", {rate:.1f}/s" if rate >= 1 else f", {1 / rate:.1f} s each" if rate else ""
         left = f", {spelled((total - done) / rate)} left" if rate else ""
+        if not rate and now - self.seen[0][0] >= 1:
+            left = f", {spelled(now - self.seen[0][0])} so far"
         others = len(step.running) - 1
-        names = (
-            f": {step.running[0]}{f' and {others} more' if others else ''}" if step.running else ""
-        )
+        names = f": {step.running[0]}{f' +{others}' if others else ''}" if step.running else ""
         return visible(f"{drawn}{done}/{total} {step.phase}{pace}{left}{names}")
 
     def _rate(self, now: float) -> float:

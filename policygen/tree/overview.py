@@ -74,8 +74,10 @@ def fetch_all(
 
 
 def _kept(count: int, wanted: int) -> str:
+    if not count:
+        return "Nothing was fetched yet: the same command begins again."
     return (
-        f"{count} of {wanted} trees are there, and are kept: the same command fetches the others."
+        f"{count} of {wanted} trees were fetched and are kept: the same command fetches the rest."
     )
 
 

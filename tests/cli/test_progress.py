@@ -48,7 +48,7 @@ def test_a_terminal_has_one_line_with_what_runs_and_how_long_it_takes(clock):
     assert tell.stream.getvalue().split(START) == [
         "",
         f"·········· 0/40 {ASK}: scan",
-        f"█████····· 20/40 {ASK}, 2.0/s, 0:10 left: reduce and 2 more",
+        f"█████····· 20/40 {ASK}, 2.0/s, 0:10 left: reduce +2",
     ]
     tell(HowFar(ASK, 40, 40))
     assert tell.stream.getvalue().endswith(START)
@@ -87,7 +87,7 @@ def test_what_is_asked_one_after_the_other_is_one_phase(clock):
     tell(HowFar("compiling kernels", 0, 7))
     clock.now += 1
     tell(HowFar("compiling kernels", 0, 7))
-    assert tell.stream.getvalue().endswith("·········· 0/7 compiling kernels")
+    assert tell.stream.getvalue().endswith("·········· 0/7 compiling kernels, 0:01 so far")
 
 
 def test_a_line_is_no_longer_than_the_terminal_and_names_are_shown(clock, monkeypatch):
@@ -123,6 +123,14 @@ def test_piped_there_is_a_line_every_few_seconds_and_none_for_what_is_done_soone
     assert rows[0] == "5/1000 compiling kernels: scan"
     assert re.fullmatch(r"\d+/1000 compiling kernels, 10.0/s, \d:\d\d left: scan", rows[-1])
     assert "\r" not in tell.stream.getvalue()
+
+
+def test_hours_have_dozens_of_lines_and_no_hundreds(clock):
+    tell = teller(clock, live=False)
+    for _ in range(4 * 3600):
+        clock.now += 1
+        tell(HowFar("compiling kernels", 1, 2, ("scan",)))
+    assert 50 < len(tell.stream.getvalue().splitlines()) < 100
 
 
 def test_a_download_is_said_on_a_line_of_its_own_where_nobody_looks(clock):
@@ -179,6 +187,10 @@ def test_the_first_failure_ends_it():
         follow({failed: "one", **futures(0, 3)}, ASK, None)
 
 
+def stop_at_once(_step):
+    raise KeyboardInterrupt
+
+
 def test_an_interrupt_says_what_is_done_and_kept():
     def stop(step):
         if step.done:
@@ -187,8 +199,14 @@ def test_an_interrupt_says_what_is_done_and_kept():
     with pytest.raises(Stopped) as caught:
         follow(futures(3, 4), "compiling kernels", stop)
     assert said(caught.value) == (
-        "3 of 7 are done (compiling kernels), and are kept: the same command goes on there.",
+        "3 of 7 are done and kept (compiling kernels): the same command goes on there.",
     )
+    with pytest.raises(Stopped) as caught:
+        follow(futures(0, 2), "x", stop_at_once)
+    assert said(caught.value) == ("Nothing is done yet (x): the same command begins again.",)
+    with pytest.raises(Stopped) as caught:
+        follow(futures(1, 2), "x", stop)
+    assert said(caught.value)[0].startswith("1 of 3 is done and kept (x): ")
 
 
 def test_who_is_interrupted_inside_is_heard_first():

@@ -48,7 +48,7 @@ def run(capsys, *arguments):
     return status, captured.out, captured.err
 
 
-# 3/9 asking the compiler, 1.2/s, 0:05 left: scan and 1 more
+# 3/9 asking the compiler, 1.2/s, 0:05 left: scan +1
 PROGRESS = re.compile(r"\d+/\d+ (asking the|reading headers|compiling|disassem)")
 
 
