@@ -8,13 +8,17 @@ from pathlib import Path
 import click
 import pytest
 
+from policygen.app import apply
+from policygen.app.apply import UNTOUCHED
 from policygen.cli import demo, progress
 from policygen.cli.groups import COMMANDS
 from policygen.cli.main import main
 from policygen.cli.progress import EVERY, Teller, spelled
+from policygen.edit.change import Change
 from policygen.report.sink import shown
 from policygen.steps import HowFar, follow
 from policygen.stopping import Stopped, said, stopping
+from policygen.tree import overview
 
 ASK = "asking the compiler"
 START = "\r\x1b[K"
@@ -221,6 +225,39 @@ def test_who_is_interrupted_inside_is_heard_first():
     abort.__cause__ = caught.value
     assert said(abort) == ("inner", "outer")
     assert said(KeyboardInterrupt()) == ()
+
+
+def test_what_an_interrupted_apply_leaves_is_looked_at(tmp_path):
+    changes = [Change(tmp_path / name, b"old", b"new") for name in ("a", "b")]
+    for now, words in (
+        ("old old", UNTOUCHED),
+        ("new new", "The headers are written: policygen undo takes them back."),
+        (
+            "new old",
+            "1 of 2 headers are written: policygen undo takes them back, policygen apply --finish"
+            " completes it.",
+        ),
+    ):
+        for change, text in zip(changes, now.split(), strict=True):
+            change.path.write_text(text)
+        assert apply._standing(changes) == words
+
+
+def test_trees_that_were_fetched_before_an_interrupt_are_counted(tmp_path, monkeypatch):
+    def fetch(version, *_, **__):
+        if version == "2":
+            raise KeyboardInterrupt
+        return version
+
+    monkeypatch.setattr(overview, "fetch", fetch)
+    words = "1 of 3 trees were fetched and are kept: the same command fetches the rest."
+    for versions, told in (
+        ("123", words),
+        ("2", "Nothing was fetched yet: the same command begins again."),
+    ):
+        with pytest.raises(Stopped) as caught:
+            overview.fetch_all(versions, tmp_path, print)
+        assert said(caught.value) == (told,)
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_a_comment_compiles_nothing(capsys, tmp_path, monkeypatch):
     assert re.search(
         r"SASS: \d+ workloads with the same source; nothing was compiled \(sm90\)", out
     )
-    assert others(err) == []
+    assert " ".join(others(err)).startswith("at most 64 compiles: 32 workloads, ")
 
 
 def test_another_architecture_renames_kernels_and_changes_none(capsys, tree, tmp_path):

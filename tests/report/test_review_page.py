@@ -168,7 +168,7 @@ def test_the_first_screen_answers_the_four_questions(page, width):
         ]
         assert cards.locator(".answer").all_text_contents() == [
             "2 entries: 1 changed, 1 added",
-            "1.100 (score)",
+            "1.100 is the score",
             "0 of 3 proofs hold: no",
             "1 of 4 runtime workloads slower",
         ]

@@ -57,7 +57,8 @@ def _why(document: Review) -> tuple[tuple[str, str], list[str]]:
     span = f"{scores[0]:.3f}" if len(scores) == 1 else f"{scores[0]:.3f} to {scores[-1]:.3f}"
     gpus = dict.fromkeys(one.gpu.partition("(")[0].strip() for one in found)
     told = f"{plural(len(found), 'workload')} measured on {', '.join(gpus)}"
-    return (span, "(score)"), [told, "; ".join(dict.fromkeys(map(versions, found)))]
+    words = "is the score" if len(scores) == 1 else "are the scores"
+    return (span, words), [told, "; ".join(dict.fromkeys(map(versions, found)))]
 
 
 def versions(one: Evidence) -> str:
