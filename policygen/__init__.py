@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from policygen.app.status import tree_status as tree_status
     from policygen.app.undo import undo_applies as undo_applies
     from policygen.errors import PolicygenError as PolicygenError
+    from policygen.steps import HowFar as HowFar
 
 # Nothing is loaded before it is asked for: the command line imports this, too.
 _EXPORTS = {
@@ -69,6 +70,7 @@ _EXPORTS = {
     "app.status": ("tree_status",),
     "app.undo": ("undo_applies",),
     "errors": ("PolicygenError",),
+    "steps": ("HowFar",),
 }
 _PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
 __all__ = list(_PLACES)

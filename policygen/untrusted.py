@@ -20,8 +20,8 @@ _SPACE = re.compile(r"[ \t\n]+")
 _TRIGRAPH = re.compile(r"\?(?=\?[=/'()!<>-])")
 # What Markdown takes for something else: "_" and "#" are letters within a word
 _MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<!\w)[_#]|_(?!\w)")
-# A block: "- ", "+ ", "> ", "=====", "1. "
-_BLOCK = re.compile(r"^(?:[-+>=]|\d+(?=[.)]))")
+# A block: "- ", "+ ", "> ", "=====", "1. ", and not "1.09"
+_BLOCK = re.compile(r"^(?:[-+>=]|\d+(?=[.)](?: |$)))")
 # What GitHub makes links of: "@user", "a@b.c", "#1", "owner/name#1", "GH-1", "https://", "www."
 _LINK = re.compile(r"@(?=\w)|#(?=\d)|\bGH(?=-\d)|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 _APART = "&#8203;"

@@ -58,6 +58,8 @@ COMMON = {
     "settings_file",
     "rendering",
     "store_schema",
+    "steps",
+    "stopping",
     "textdiff",
     "untrusted",
 }

@@ -223,3 +223,11 @@ def test_whatever_is_written_into_a_comment_elsewhere_is_the_label_of_a_content(
         ("scan.py", "remark"),  # on a terminal
     }
     assert Content("empty", label="a\n#define b\\").label == "a #define b"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("1.09 is a number", "1.09 is a number"), ("1. a", "1\\. a"), ("2)", "2\\)")],
+)
+def test_a_number_with_a_point_is_no_list(text, shown):
+    assert markdown(text) == shown

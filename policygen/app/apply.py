@@ -25,8 +25,11 @@ from policygen.model.plan import Applied, Plan
 from policygen.report.console import nearby
 from policygen.report.views.plan import effect_summary
 from policygen.source.files import read_bytes
+from policygen.stopping import stopping
 from policygen.textdiff import unified
 from policygen.tree.revision import paths_in_repository
+
+UNTOUCHED = "No header is written."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ def apply_plan(
     changed = planned.changed
     if write:
         check_named(session.cub)
-    effect = proven(planned) if prove and changed else None
+    with stopping(lambda: UNTOUCHED):
+        effect = proven(planned) if prove and changed else None
     made = AppliedChange(planned.plan, changed, _diff(planned, changed), effect)
     if changed and write:
         _write(session, planned, made)
@@ -93,13 +97,25 @@ def _write(session: Session, planned: Planned, made: AppliedChange) -> None:
     store, root, now = session.store, Path(plan.cub.root), datetime.now(UTC)
     choices = keep_choices(plan, store, now)
     document = Applied(plan=plan, choices=choices).model_dump_json()
-    apply(changes, store, root, title, document, now)
-    _read_back(planned, changes, store, root)
-    proved = () if made.effect is None else ("verified",)
-    tell_outcome(store, choices, ("applied", *proved), now, session.note)
-    if made.effect is not None:
-        words = effect_summary(made.effect)
-        record_proof(store, session.cub, "apply", words, session.note, passed=True)
+    with stopping(lambda: _standing(changes)):
+        apply(changes, store, root, title, document, now)
+        _read_back(planned, changes, store, root)
+        proved = () if made.effect is None else ("verified",)
+        tell_outcome(store, choices, ("applied", *proved), now, session.note)
+        if made.effect is not None:
+            words = effect_summary(made.effect)
+            record_proof(store, session.cub, "apply", words, session.note, passed=True)
+
+
+def _standing(changes: Sequence[Change]) -> str:
+    """What an interrupt leaves: a write that it ends is put back, if that is not interrupted."""
+    new = sum(read_bytes(change.path) == change.after for change in changes)
+    if not new:
+        return UNTOUCHED
+    if new == len(changes):
+        return "The headers are written: policygen undo takes them back."
+    count = f"{new} of {len(changes)} headers are written"
+    return f"{count}: policygen undo takes them back, policygen apply --finish completes it."
 
 
 def _read_back(planned: Planned, changes: Sequence[Change], store: Path, root: Path) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from policygen import tree
 from policygen.app.base import Base
 from policygen.app.filters import parse_archs
-from policygen.app.notes import Progress
 from policygen.app.reading import read_tree
 from policygen.app.touching import find_touch, meant
 from policygen.errors import InputError, Problems
@@ -23,6 +22,7 @@ from policygen.proof.sass.calls import Wanted, WorkloadUnit, calls, without_call
 from policygen.proof.sites import nothing_bound
 from policygen.report.console import nearby, plural
 from policygen.source.files import read_bytes
+from policygen.steps import Progress
 from policygen.tree.changes import changed_files
 
 EARLIER = "earlier"

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, read_tree
 from policygen.bindings.load import bound
 from policygen.dialects.known import DIALECTS
@@ -18,6 +17,7 @@ from policygen.proof.oracle import Compiler
 from policygen.proof.sites import marked_members, with_new_families
 from policygen.proof.toolchain import find_toolchain
 from policygen.source.files import read_bytes
+from policygen.steps import Progress
 
 
 def open_tree(

@@ -6,7 +6,6 @@ from dataclasses import replace
 from policygen.app.applied import last_apply
 from policygen.app.compilers import compiler_for, older_compiler, open_tree
 from policygen.app.filters import parse_archs
-from policygen.app.notes import Progress
 from policygen.app.planned import Planned
 from policygen.app.proofs import record_proof
 from policygen.app.reading import ReadTree
@@ -23,6 +22,7 @@ from policygen.proof.lint.outside import unprovable
 from policygen.proof.oracle import Compiler
 from policygen.report.console import nearby
 from policygen.report.views.plan import effect_summary
+from policygen.steps import Progress
 
 
 def verify_effect(session: Session, arch: str | None = None) -> Effect:

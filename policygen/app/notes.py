@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from policygen.model.results import DataWarning
 from policygen.untrusted import visible
 
-Progress = Callable[[int, int, str], None]
-"""Is told how many compiles are done, of how many, and the last one's name."""
 Note = Callable[[str], None]
 """Is told what is no error, and should be known."""
 

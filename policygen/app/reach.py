@@ -3,7 +3,6 @@
 from collections.abc import Collection
 
 from policygen.app.filters import EVERYTHING, Filter
-from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.resolve import Errors
 from policygen.app.scan import chosen_families, nothing_left
@@ -14,6 +13,7 @@ from policygen.model.resolve import EntryPlace
 from policygen.proof.reach import Reachability, reach_both
 from policygen.proof.sites import remarks
 from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.steps import Progress
 
 
 def audit_reach(session: Session, asked: Filter = EVERYTHING) -> tuple[Reach, Errors]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from policygen.app.filters import Filter
-from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, chosen_archs, read_tree
 from policygen.app.session import Session
 from policygen.app.trees import other_tree
@@ -17,6 +16,7 @@ from policygen.proof.probe import Asked
 from policygen.proof.resolve import resolve
 from policygen.proof.sites import places, remarks
 from policygen.proof.toolchain import find_toolchain
+from policygen.steps import Progress
 
 Errors = tuple[PolicygenError, ...]
 """What could not be asked; what is told beside them holds."""

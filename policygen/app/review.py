@@ -13,7 +13,6 @@ from policygen.app.effect import applied_effect
 from policygen.app.families import unlike
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles, is_results, open_inputs, parse_gpus
-from policygen.app.notes import Progress
 from policygen.app.reach import ask_reach
 from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
@@ -50,6 +49,7 @@ from policygen.report.console import nearby
 from policygen.results.evidence import evidence
 from policygen.results.top import rank
 from policygen.source.code_diff import first_difference
+from policygen.steps import Progress
 
 
 def review_change(

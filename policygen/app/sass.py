@@ -16,7 +16,6 @@ from policygen.app.comparing import (
     part_of,
 )
 from policygen.app.filters import EVERYTHING, Filter
-from policygen.app.notes import Progress
 from policygen.app.proofs import record_proof
 from policygen.app.session import Session
 from policygen.app.touching import meant
@@ -34,6 +33,7 @@ from policygen.proof.toolchain import find_toolchain
 from policygen.report.views.sass import summary
 from policygen.source.benchmarks.files import benchmarks_folder, checkout, find, helper_folders
 from policygen.source.benchmarks.read import narrowing
+from policygen.steps import Progress
 
 __all__ = ["DumpIndex", "SassCompiles", "compare_earlier", "verify_sass"]
 SECONDS = 5.0

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from policygen import tree
 from policygen.app.looking import looked
-from policygen.app.notes import Note, Progress, unsaid
+from policygen.app.notes import Note, unsaid
 from policygen.app.stores import heard_store, own_store, store_option_of
 from policygen.edit.interrupted import being_written, interrupted
 from policygen.edit.target import leftovers
 from policygen.errors import InputError
 from policygen.model.cub import Cub
 from policygen.report.console import nearby
+from policygen.steps import Progress
 from policygen.tree.layout import tunings_folder
 
 _LEFT = """\

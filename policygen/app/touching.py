@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from policygen.app.base import Base
 from policygen.app.change import read_before
 from policygen.app.filters import Filter
-from policygen.app.notes import Progress
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.resolve import ask_values
 from policygen.errors import Problems
@@ -23,6 +22,7 @@ from policygen.proof.sass.archs import unread
 from policygen.report.console import plural
 from policygen.source.code_diff import first_difference
 from policygen.source.files import read_bytes
+from policygen.steps import Progress
 
 _WORD = re.compile(r"\w+")
 

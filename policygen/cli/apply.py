@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from policygen.app.apply import AppliedChange, apply_plan, finish_applies
+from policygen.app.apply import UNTOUCHED, AppliedChange, apply_plan, finish_applies
 from policygen.app.plan import read_plan
 from policygen.app.session import check_named
 from policygen.app.stores import store_option_of
@@ -17,6 +17,7 @@ from policygen.cli.start import start
 from policygen.errors import InputError
 from policygen.report.diff import print_diff
 from policygen.report.views.plan import print_apply, print_effect, print_plan
+from policygen.stopping import stopping
 
 
 def patch_option(command: Command) -> Command:
@@ -67,11 +68,12 @@ def apply(
     session = start(given["cub"], store, whole=True, quiet=output.quiet)
     if not dry:
         check_named(session.cub)  # before anybody waits for a plan
-    if plan_file is None:
-        planned = make_plan(session, given, prove=not no_prove)
-    else:
-        _check_alone("--plan")
-        planned = read_plan(session, Path(plan_file))
+    with stopping(lambda: UNTOUCHED):
+        if plan_file is None:
+            planned = make_plan(session, given, prove=not no_prove)
+        else:
+            _check_alone("--plan")
+            planned = read_plan(session, Path(plan_file))
     done = apply_plan(session, planned, prove=not no_prove, write=not dry)
     if patch.path is not None:
         patch.write(done.diff)

@@ -2,12 +2,14 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from policygen.app.demo import demo_steps
 from policygen.cli.options import cub_option
+from policygen.stopping import Stopped, said
 
 FOLDER = "policygen-demo"
 MADE_UP = """\
@@ -31,6 +33,19 @@ def demo(context: click.Context, cub: str | None, folder: str) -> int:
         line = shlex.join(arguments)
         click.echo(f"{'' if step == 1 else chr(10)}{step}. {title}\n$ policygen {line}")
         sys.stdout.flush()
-        if status := commands.main(args=arguments, prog_name="policygen", standalone_mode=False):
+        try:
+            status = commands.main(args=arguments, prog_name="policygen", standalone_mode=False)
+        except click.Abort as error:
+            kept = f"The demo's files are in {folder}: policygen demo begins again."
+            raise Stopped(*said(error), kept, *_written(arguments, Path(folder))) from error
+        if status:
             return int(status)
     return 0
+
+
+def _written(arguments: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """What takes back what the demo wrote, where it is at a step behind that."""
+    if arguments[0] not in {"verify-effect", "verify-sass", "undo"}:
+        return ()
+    store = folder / "policygen.db"
+    return (f"To take back what it wrote: policygen undo --store {shlex.quote(str(store))}",)

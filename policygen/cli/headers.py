@@ -1,6 +1,7 @@
 """`policygen headers`: shows and obtains CUB trees."""
 
 import shlex
+import sys
 from collections.abc import Sequence
 
 import click
@@ -8,6 +9,7 @@ import click
 from policygen.app.trees import fetch_trees, fetched_session, list_trees, used_tree
 from policygen.cli.options import cub_option, output_options
 from policygen.cli.output import Output
+from policygen.cli.progress import teller
 from policygen.cli.start import start
 from policygen.report.views.headers import changes, name, table
 
@@ -41,11 +43,18 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
     if not versions and not everything:
         raise click.UsageError("name a VERSION, or give --all")
 
+    said = teller(sys.stderr)
+
     def progress(line: str) -> None:
         if not output.quiet:
-            click.echo(line, err=True)
+            said.say(line)
 
-    document, trees = fetch_trees(versions, everything=everything, again=again, progress=progress)
+    try:
+        document, trees = fetch_trees(
+            versions, everything=everything, again=again, progress=progress
+        )
+    finally:
+        said.clear()
     click.echo(changes(document), err=True, nl=False)
     if output.as_json:
         click.echo(document.to_json())

@@ -17,9 +17,11 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 from policygen import __version__
 from policygen.cli.completing import PROGRAM, VARIABLE, answer
 from policygen.cli.groups import COMMANDS
+from policygen.cli.progress import clear
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
 from policygen.report.sink import shown
+from policygen.stopping import said
 
 BUG = 70
 """The exit status of a failure that policygen did not expect."""
@@ -41,11 +43,16 @@ def _main(argv: Sequence[str] | None) -> int:
             outcome = COMMANDS.main(args=argv, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except PolicygenError as error:
+        clear()
         sys.stderr.write(f"policygen: error: {error}\n")
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        clear()
+        rows = said(error) or ("The same command begins again.",)
+        sys.stderr.write("\n  ".join(["policygen: interrupted", *rows]) + "\n")
         return INTERRUPTED
     except click.ClickException as error:
+        clear()
         error.show()
         return error.exit_code
     except (BrokenPipeError, SystemExit):
@@ -53,6 +60,7 @@ def _main(argv: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception:  # noqa: BLE001  the boundary: no traceback reaches a user
+        clear()
         return _report_bug()
     return outcome if isinstance(outcome, int) else 0
 

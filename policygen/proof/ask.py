@@ -12,11 +12,11 @@ from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Value
 from policygen.model.workload import Point
 from policygen.proof import answers
-from policygen.proof.compile import Progress
 from policygen.proof.fields import policy_fields
 from policygen.proof.probe import Asked, AskedTree, probe
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload, sized_roles
+from policygen.steps import Progress
 
 Row = tuple[str, ...]
 

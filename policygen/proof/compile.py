@@ -19,8 +19,9 @@ from policygen.process import ENDLESS, run, threads
 from policygen.proof.deps import Listings, Made, remembered
 from policygen.proof.mark import UNIT, check_unnamed, made_of, marked, new_mark
 from policygen.proof.toolchain import Toolchain, to_install
+from policygen.steps import Progress, follow
 
-Progress = Callable[[int, int, str], None]
+PHASE = "asking the compiler"
 FLAGS = ("-ptx", "-w")
 UNITS = "units"
 """Where units are compiled, and stay when they are refused."""
@@ -75,7 +76,6 @@ def compile_all(
     That is what is kept, too: PTX is long, and slow to read. What another `writer` kept is not
     taken for it.
     """
-    results: list[str | PolicygenError] = []
     there = Listings()
     taken = Lock()
     locks: dict[tuple[str, str, tuple[str, ...]], Lock] = {}
@@ -87,11 +87,9 @@ def compile_all(
             return attempt(lambda: _compile(unit, there, toolchain, told, writer))
 
     with threads() as pool:
-        for index, (unit, result) in enumerate(zip(units, pool.map(one, units), strict=True)):
-            results.append(result)
-            if progress:
-                progress(index + 1, len(units), unit.name)
-    return results
+        futures = {pool.submit(one, unit): unit.name for unit in units}
+        follow(futures, PHASE, progress)
+        return [future.result() for future in futures]
 
 
 def _compile(

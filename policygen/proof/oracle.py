@@ -24,7 +24,6 @@ from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.ask import Selection, ask
 from policygen.proof.causes import KeysSeen, explain
-from policygen.proof.compile import Progress
 from policygen.proof.intervals import AskedArchs, asked_archs
 from policygen.proof.overlay import overlay
 from policygen.proof.probe import Asked, AskedTree
@@ -32,6 +31,7 @@ from policygen.proof.resolve import used_families
 from policygen.proof.sites import places, scaled_families, with_new
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily
+from policygen.steps import Progress
 
 ALL = re.compile("")
 UNTUNED = Selected({})

@@ -8,9 +8,9 @@ from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.policies import Policies, Question, Whole
 from policygen.proof.answers import spelled
-from policygen.proof.compile import Progress
 from policygen.proof.probe import Asked, AskedTree, probe, workloads
 from policygen.proof.toolchain import Toolchain
+from policygen.steps import Progress
 
 
 def ask_policies(

@@ -11,7 +11,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.model.bindings import Call, Site
 from policygen.model.marks import Marked
 from policygen.proof import answers
-from policygen.proof.compile import Progress, RefusedError, TranslationUnit, compile_all
+from policygen.proof.compile import RefusedError, TranslationUnit, compile_all
 from policygen.proof.mark import NOTHING
 from policygen.proof.overlay import overlay
 from policygen.proof.toolchain import Toolchain
@@ -23,6 +23,7 @@ from policygen.proof.unit import (
     identity,
     render,
 )
+from policygen.steps import Progress
 
 WORKLOADS = 240
 """In one unit. The headers alone take nvcc 1.3 s, a workload 10 ms, each of its architectures less

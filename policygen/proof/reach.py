@@ -17,12 +17,12 @@ from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.proof.ask import ask
 from policygen.proof.causes import KeysSeen, explain
-from policygen.proof.compile import Progress
 from policygen.proof.probe import Asked, AskedTree, workloads
 from policygen.proof.resolve import used_families
 from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily, Workload
+from policygen.steps import Progress
 
 UNANSWERED = Selected({})
 

@@ -13,10 +13,11 @@ from policygen.model.resolve import DisabledEntry, EntryPlace, ResolvedRow, Stat
 from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family, PolicyChain
 from policygen.proof.ask import ask
-from policygen.proof.compile import Progress, RefusedError
+from policygen.proof.compile import RefusedError
 from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload
+from policygen.steps import Progress
 
 NONE: frozenset[str] = frozenset()
 

@@ -65,7 +65,7 @@ class Figure:
     """Bars that show what is told in words, too."""
 
     kind: str
-    """`bar`: parts of a whole; `share`: each with its text; `strip`; `track`: from the middle."""
+    """`bar` and `stack`: parts of a whole; `strip`; `track`: from the middle."""
     bars: Sequence[tuple[str, float, str]]
     """Style, percent and text of each."""
 
@@ -104,6 +104,40 @@ class Table:
     """Of the rows on a terminal."""
     total: bool = False
     """Whether the last row sums up the others."""
+    anchors: Sequence[str] = ()
+    """What a page calls each row, so that a link leads there; see `Anchors`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """A whole and its parts: `50 %`, `12/24`, in words, and style and percent of each part."""
+
+    answer: str
+    count: str
+    words: str
+    parts: Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """What each column has of a thing; none where it does not have it."""
+
+    name: str
+    cells: Sequence[Mixed | None]
+    to: str = ""
+    """The anchor of what is behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Wholes by row and column; a narrow page has a list for each column instead."""
+
+    corner: str
+    columns: Sequence[Column]
+    rows: Sequence[MatrixRow]
+    label: str
+    anchor: str
+    """What the anchors of its rows begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +146,7 @@ class Heading:
 
     text: Inline
     level: int = 2
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +159,13 @@ class Listing:
     """As many as Markdown shows."""
     loose: bool = False
     """Whether they are apart in Markdown, which then does not tell that there are more."""
+    to: Sequence[str] = ()
+    """The anchors on a page to which the items lead; an empty one: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An answer at the head of a page, and what is behind it."""
+    """An answer at the head of a page, its number first, and what is behind it."""
 
     title: str
     answer: str
@@ -165,6 +202,7 @@ class Fold:
     style: str = ""
     figure: Figure | None = None
     open: bool = False
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +240,8 @@ class Picture:
 
 
 Block = (
-    Note | Words | Beside | Table | Heading | Listing | Cards | Filters | Fold | Chapter | Code
-    | Diff | Picture
+    Note | Words | Beside | Table | Matrix | Heading | Listing | Cards | Filters | Fold | Chapter
+    | Code | Diff | Picture
 )  # fmt: skip
 
 

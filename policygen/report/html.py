@@ -7,18 +7,22 @@ from typing import Any
 from markupsafe import Markup
 
 from policygen.rendering import fill
+from policygen.report.anchors import Anchors
 from policygen.report.blocks import Block, Page, pieces, spelled
 from policygen.report.side_by_side import coloured, side_by_side
 
 
 def render(page: Page, template: str) -> str:
     """Write a whole document with the styles and the script of its template."""
+    anchors = Anchors()
     ways = {
         "pieces": pieces,
         "spelled": spelled,
         "kind": _kind,
         "columns": _columns,
         "inline": _inline,
+        "define": anchors.define,
+        "link": anchors.link,
     }
     return fill(f"report/{template}.html.j2", {"page": page, **ways})
 

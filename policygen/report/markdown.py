@@ -97,7 +97,8 @@ def _cards(block: Cards) -> Iterator[str]:
     yield "| | |\n| --- | --- |"
     for card in block.cards:
         lines = "".join(f"<br>{markdown(line)}" for line in card.lines)
-        yield f"| **{markdown(card.title)}** | **{markdown(card.answer)}**{lines} |"
+        answer = markdown(f"{card.answer} {card.rest}".strip())
+        yield f"| **{markdown(card.title)}** | **{answer}**{lines} |"
 
 
 def _diff(block: Diff) -> Iterator[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from policygen.errors import InputError, PolicygenError, ProcessError, together
 from policygen.model.cub import Cub
 from policygen.model.headers import Headers, HeadersEntry, State
+from policygen.stopping import stopping
 from policygen.tree import store
 from policygen.tree.layout import open_root
 from policygen.tree.manifest import shipped
@@ -60,14 +61,24 @@ def fetch_all(
     """Fetches one after the other; what failed is reported when all have been tried."""
     trees: list[Cub] = []
     errors: list[PolicygenError] = []
-    for version in dict.fromkeys(versions):
+    wanted = tuple(dict.fromkeys(versions))
+    for version in wanted:
         try:
-            trees.append(fetch(version, headers_folder, progress, again=again))
+            with stopping(lambda: _kept(len(trees), len(wanted))):
+                trees.append(fetch(version, headers_folder, progress, again=again))
         except (InputError, ProcessError) as error:
             errors.append(error)
     if errors:
         raise together(errors)
     return tuple(trees)
+
+
+def _kept(count: int, wanted: int) -> str:
+    if not count:
+        return "Nothing was fetched yet: the same command begins again."
+    return (
+        f"{count} of {wanted} trees were fetched and are kept: the same command fetches the rest."
+    )
 
 
 def _state(version: str, here: Sequence[str], current: str | None) -> State:

@@ -16,6 +16,7 @@ from policygen.demo.database import demo_database
 from policygen.report.blocks import Note, Table, Words
 from policygen.report.diff import print_diff
 from policygen.report.terminal import Terminal
+from policygen.steps import HowFar
 from tests.cli.tuned import run
 from tests.trees import tree
 
@@ -207,8 +208,9 @@ def show_all(stream):
         Table(["one"], [["cell"]]),
     ]
     Terminal(stream).write(blocks)
-    progress._bar(1, 2, "scan")
-    progress._bar(2, 2, "scan")
+    tell = progress.teller(stream)
+    tell(HowFar("asking the compiler", 1, 2, ("scan",)))
+    tell(HowFar("asking the compiler", 2, 2))
 
 
 @pytest.mark.parametrize("force", [False, True])

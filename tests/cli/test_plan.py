@@ -13,7 +13,7 @@ from policygen.installation import add
 from policygen.model.plan import Plan
 from policygen.proof import toolchain
 from policygen.proof.toolchain import find_toolchain
-from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, database, run, tuned
+from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, database, others, run, tuned
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -43,14 +43,14 @@ def test_every_workload_is_told_with_its_values_and_its_reason(capsys, tree, thr
     assert f"  {THREE} T=F32 OffsetT=I64\n" in out
     last = "2 workloads: 1 updated, 1 left to the fallback; 5 edits in 1 header\n"
     assert out.endswith(f"\n\n{last}")
-    assert err.splitlines()[0] == "[1/2] three_way_partition: done"
+    assert others(err) == []
     assert tuned(tree).read_bytes() == before
 
 
 def test_json_is_one_document_and_the_same_as_the_file(capsys, tree, three):
     status, out, err = plan(capsys, tree, three, "--json", "-o", "plan.json")
     assert status == 0
-    assert "done" in err
+    assert others(err) == []
     document = json.loads(out)
     jsonschema.validate(document, Plan.model_json_schema(mode="serialization"))
     assert Path("plan.json").read_text() == out

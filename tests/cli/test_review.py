@@ -64,7 +64,10 @@ def test_an_apply_is_shown_with_its_reason_and_its_proof(capsys, applied):
     assert f"--db ../{data.parent.name}/run.db" in found["commands"][0]
     status, out, _ = review(capsys, "--cub", tree)
     assert status == 0
-    assert "| **Is it proven** | **in part**<br>effect: 4 workloads as planned" in out
+    assert (
+        "| **Is it proven** | **2 of 3 proofs hold: in part**<br>effect: 4 workloads as planned"
+        in out
+    )
     assert (
         f"\n**partition.three_way T=I32 OffsetT=I32**: score {evidence['scored']['score']:.3f}"
         in out

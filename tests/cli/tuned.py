@@ -1,5 +1,6 @@
 """What tests of `plan`, `apply` and `verify-effect` share: a tree to write to, and databases."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -45,3 +46,12 @@ def run(capsys, *arguments):
     status = main([str(argument) for argument in arguments])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
+
+
+# 3/9 asking the compiler, 1.2/s, 0:05 left: scan +1
+PROGRESS = re.compile(r"\d+/\d+ (asking the|reading headers|compiling|disassem)")
+
+
+def others(err):
+    """Lines that tell not how far it is; on a slow machine there are such, too."""
+    return [line for line in err.splitlines() if not PROGRESS.match(line)]

@@ -10,8 +10,9 @@ import pytest
 
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.proof import compile as compiling
-from policygen.proof.compile import Progress, RefusedError, TranslationUnit, compile_all
+from policygen.proof.compile import RefusedError, TranslationUnit, compile_all
 from policygen.proof.toolchain import Toolchain, find_toolchain, to_install
+from policygen.steps import HowFar, Progress
 
 FAKE = Toolchain(Path("/opt/nvcc"), "13.2.51", ("sm90",))
 
@@ -130,11 +131,14 @@ def test_a_header_that_asks_for_a_file_is_noticed_where_it_is(cache: Path, inclu
 @pytest.mark.nvcc
 def test_units_come_in_order_each_for_its_architecture(cache: Path, include: Path) -> None:
     asked = [unit(include, arch=arch, name=arch) for arch in ("sm90", "sm75", "sm120", "sm90")]
-    told: list[tuple[int, int, str]] = []
-    texts = ask(asked, find_toolchain(), progress=lambda *step: told.append(step))
+    told: list[HowFar] = []
+    texts = ask(asked, find_toolchain(), progress=told.append)
     targets = [text.partition(".target sm_")[2].split()[0] for text in map(str, texts)]
     assert targets == ["90", "75", "120", "90"]
-    assert told == [(1, 4, "sm90"), (2, 4, "sm75"), (3, 4, "sm120"), (4, 4, "sm90")]
+    assert (told[0].done, told[-1].done) == (0, 4)
+    assert [step.done for step in told] == sorted(step.done for step in told)
+    assert {(step.phase, step.total) for step in told} == {("asking the compiler", 4)}
+    assert {name for step in told for name in step.running} <= {"sm90", "sm75", "sm120"}
     assert kinds(cache) == {"probe": 3, "reads": 3, "units": 0}, "two equal units are one"
 
 
@@ -393,7 +397,9 @@ def test_an_interrupt_leaves_no_thread_and_starts_no_more(
     fake(monkeypatch, behave)
     before = set(threading.enumerate())
 
-    def stop(done: int, total: int, name: str) -> None:
+    def stop(step: HowFar) -> None:
+        if not step.done:
+            return
         threading.Timer(0.1, go.set).start()
         raise interrupt
 

@@ -19,6 +19,9 @@ from policygen.report.blocks import (
     Fold,
     Heading,
     Listing,
+    Matrix,
+    MatrixRow,
+    Mixed,
     Note,
     Page,
     Styled,
@@ -47,8 +50,19 @@ COMMON = [
 PAGE = [
     Filters(EVIL, {"archs": (EVIL, [EVIL])}, [EVIL]),
     Fold(EVIL, [], EVIL, FIGURE),
+    Matrix(
+        EVIL,
+        [Column(EVIL, EVIL)],
+        [MatrixRow(EVIL, [Mixed(EVIL, EVIL, EVIL, [(EVIL, 1)])], EVIL)],
+        EVIL,
+        EVIL,
+    ),
+    Table([EVIL], [[EVIL]], anchors=[EVIL]),
+    Listing([EVIL], to=[EVIL]),
+    Heading(EVIL, anchor=EVIL),
+    Fold(EVIL, [Note(EVIL)], anchor=EVIL),
     Table([EVIL], [[Styled(FIGURE)], [Styled(EVIL, "code")], [EVIL]], "heat"),
-    Cards([Card(EVIL, EVIL, [], EVIL, figure=Figure("share", FIGURE.bars))]),
+    Cards([Card(EVIL, EVIL, [], EVIL, figure=Figure("bar", FIGURE.bars))]),
 ]
 TERMINAL = [
     Note(EVIL, "red"),

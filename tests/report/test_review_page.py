@@ -17,6 +17,7 @@ from policygen.report.views.annotations import annotations
 from policygen.report.views.review import COMMENT, render
 from policygen.textdiff import unified
 from tests.browser import faults, opened, overflow
+from tests.report.structure import Structure, check_links
 from tests.report.test_coverage_page import HOSTILE, LONG
 from tests.report.test_sass import different, row
 from tests.report.test_sass import document as sass
@@ -160,13 +161,47 @@ def test_the_first_screen_answers_the_four_questions(page, width):
             "What could get worse",
         ]
         assert cards.locator("strong").all_text_contents() == [
-            "1 changed, 1 added",
-            "score 1.100",
-            "no",
+            "2",
+            "1.100",
+            "0 of 3",
+            "1 of 4",
+        ]
+        assert cards.locator(".answer").all_text_contents() == [
+            "2 entries: 1 changed, 1 added",
+            "1.100 is the score",
+            "0 of 3 proofs hold: no",
             "1 of 4 runtime workloads slower",
         ]
+        assert len({card.bounding_box()["height"] for card in cards.all()}) == 1
+        for card in cards.all():
+            number, title = (card.locator(one).bounding_box()["y"] for one in ("strong", "h2"))
+            assert number < title
         assert cards.last.bounding_box()["y"] == cards.first.bounding_box()["y"] < 400
         assert shown.get_by_text("Not to be merged").bounding_box()["y"] < 900
+
+
+def test_each_row_has_an_address_of_its_own():
+    page = Structure(render(whole(), "html"))
+    check_links(page)
+    ids = page.of("id")
+    for kind in ("entry", "evidence", "others", "actions", "sass", "header"):
+        assert any(one.startswith(f"{kind}/") for one in ids), kind
+    assert all(re.fullmatch(r"[A-Za-z0-9._=/~-]+", one) for one in ids)
+    twice = Structure(render(review(entry(), entry()), "html"))
+    check_links(twice)
+
+
+def test_what_could_keep_it_from_being_merged_stands_out_first():
+    page = Structure(render(whole(), "html"))
+    (listing,) = page.all("ul", **{"class": "largest"})
+    items = [one.words for one in page.all("li") if listing in one.inside]
+    assert len(items) == 10
+    assert items[:4] == [
+        "1 entry is never selected",
+        "1 workload does not get what was planned: scan.exclusive.sum on sm90",
+        "1 kernel differs where none should: reduce.sum on sm90",
+        f"0.930 of base's speed for Elements=2 x={HOSTILE} of scan.exclusive.sum T={HOSTILE}",
+    ]
 
 
 def test_filters_keep_the_entries_that_fit(page):

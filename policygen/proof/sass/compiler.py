@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,10 @@ from policygen.model.sass import Kernel
 from policygen.model.selection import Spot
 from policygen.model.workload import in_words
 from policygen.process import threads
-from policygen.proof.compile import Progress
 from policygen.proof.deps import Listings
 from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble, preprocess
 from policygen.proof.sass.calls import WorkloadUnit
+from policygen.steps import Progress, follow
 
 MEMORY = 1 << 30
 """Bytes that a compile may need; the largest that was measured took three quarters of it."""
@@ -52,7 +52,7 @@ class KernelCompiler:
             )
             for one in headers
         }
-        return self._all(futures, lambda one: f"headers for {one.arch}")
+        return self._all(futures, "reading headers", lambda one: f"for {one.arch}")
 
     def kernels(
         self, wanted: Sequence[tuple[Spot, WorkloadUnit]], contents: Contents, *, listed: bool
@@ -74,17 +74,14 @@ class KernelCompiler:
             names.setdefault(job, f"{in_words(benchmark, dict(workload))} on {arch}")
         make = disassemble if listed else build
         futures = {job: self.executor.submit(make, job, self.tools, self.cache) for job in names}
-        made = self._all(futures, lambda job: names[job])
+        phase = "disassembling" if listed else "compiling kernels"
+        made = self._all(futures, phase, lambda job: names[job])
         return [made[one] if isinstance(one, Job) else one for one in asked]
 
     def _all(
-        self, futures: Mapping[Key, "Future[Made]"], name: Callable[[Key], str]
+        self, futures: Mapping[Key, "Future[Made]"], phase: str, name: Callable[[Key], str]
     ) -> dict[Key, Made]:
-        keys = {future: key for key, future in futures.items()}
-        for done, future in enumerate(as_completed(keys), 1):
-            future.result()
-            if self.progress:
-                self.progress(done, len(keys), name(keys[future]))
+        follow({future: name(key) for key, future in futures.items()}, phase, self.progress)
         return {key: future.result() for key, future in futures.items()}
 
 

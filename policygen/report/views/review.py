@@ -2,22 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from policygen.model.arch import arch_number
 from policygen.model.changes import changes
 from policygen.model.effect import Effect
-from policygen.model.plan import Action
 from policygen.model.resolve import Differing
 from policygen.model.results import PointRatio
 from policygen.model.review import Evidence, Review, ReviewedEntry
 from policygen.model.sass import VerifySass
 from policygen.model.tuning import asks_more, spell
-from policygen.model.workload import axes, in_words, point_of
+from policygen.model.workload import in_words
 from policygen.portable import portable
 from policygen.report import html, markdown
 from policygen.report.blocks import (
     Block,
-    Card,
-    Cards,
     Chapter,
     Code,
     Column,
@@ -34,6 +30,17 @@ from policygen.report.blocks import (
     Table,
 )
 from policygen.report.console import plural, short, tree_line
+from policygen.report.facts import standing_out
+from policygen.report.views.review_cards import cards, versions
+from policygen.report.views.review_facts import (
+    NOISE,
+    entry_anchor,
+    evidence_anchor,
+    facts,
+    named,
+    other_anchor,
+    runtime_point,
+)
 from policygen.report.views.sass import alike
 
 COMMENT = 65_536
@@ -43,8 +50,6 @@ DEFAULT = "It is a default: what gets other values by it, if anything does, is l
 UNDECIDED = "No workload that was asked is decided by it."
 UNASKED = "Which workloads get other values by it is not known: the compiler was not asked."
 COMPUTED = "No workload gets other values by it alone: it computes them from other returns."
-NOISE = 0.005
-"""Less than this from 1 is neither a win nor a loss."""
 
 
 def render(document: Review, form: str) -> str:
@@ -74,7 +79,9 @@ def _page(document: Review, rows: int | None) -> Page:
 
 def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
     page, level = rows is None, 2 if rows is None else 3
-    yield _cards(document)
+    yield cards(document)
+    if page:
+        yield from standing_out(facts(document))
     if document.failures:
         title = "Not to be merged"
         yield Heading(title) if page else Note(((f"{title}:", "bold"),))
@@ -90,14 +97,17 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         yield Note(f"and {len(document.entries) - rows} more")
     if document.others:
         yield Heading("Other values by none of these entries", level)
-        found = [[_named(one), one.arch, _changed(one)] for one in document.others]
-        yield Table(("workload", "arch", "values"), found, label="Other values", shown=rows)
+        found = [[named(one), one.arch, _changed(one)] for one in document.others]
+        columns = ("workload", "arch", "values")
+        anchors = [other_anchor(one) for one in document.others]
+        yield Table(columns, found, label="Other values", shown=rows, anchors=anchors)
     if document.actions:
         title = "What was not written, and why"
         yield Heading(title, level)
-        found = [[one.decision, _named(one), one.reason] for one in document.actions]
+        found = [[one.decision, named(one), one.reason] for one in document.actions]
         columns = ("decision" if page else "", "workload", "reason")
-        yield Table(columns, found, label=title, shown=rows)
+        anchors = [f"actions/{named(one)}" for one in document.actions]
+        yield Table(columns, found, label=title, shown=rows, anchors=anchors)
     if document.effect:
         yield Heading("Effect", level)
         yield from _effect(document.effect, rows)
@@ -111,103 +121,6 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
     if document.commands:
         yield Heading("To see it again", level)
         yield Code(document.commands, "sh")
-
-
-def _cards(document: Review) -> Cards:
-    """Tell what changed, why, whether it is proven, and what could get worse."""
-    if not document.entries and not document.others and not document.failures:
-        return Cards([Card("What changed", "nothing", ["no workload gets other values"])])
-    bad = "bad" if document.failures else ""
-    return Cards(
-        [
-            Card("What changed", *_what(document)),
-            Card("Why", *_why(document)),
-            Card("Is it proven", *_proven(document), style=bad),
-            Card("What could get worse", *_worse(document)),
-        ]
-    )
-
-
-def _reached(document: Review) -> list[Differing]:
-    return [*(row for one in document.entries for row in one.reached), *document.others]
-
-
-def _what(document: Review) -> tuple[str, list[str]]:
-    found = [one.change for one in document.entries]
-    counts = [f"{found.count(c)} {c}" for c in ("changed", "added", "removed") if c in found]
-    head = ", ".join(counts) or "no entry"
-    if not document.compared:
-        return head, ["which workloads get other values is not known"]
-    rows = _reached(document)
-    points = plural(len({point_of(row.benchmark, row.workload) for row in rows}), "workload")
-    archs = ", ".join(sorted({row.arch for row in rows}, key=arch_number))
-    others = f"{points} with other values on {archs}" if rows else "no workload gets other values"
-    return head, [others, f"{document.compared - len(rows):,} of {document.compared:,} as before"]
-
-
-def _measured(document: Review) -> list[Evidence]:
-    """Collect what was measured; what a return and a family have both of it counts once."""
-    found = (one for entry in document.entries for one in entry.evidence)
-    return list({(one.point, one.scored.variant, one.gpu): one for one in found}.values())
-
-
-def _why(document: Review) -> tuple[str, list[str]]:
-    found = _measured(document)
-    if not found:
-        return "no measurement", ["no database row was found for what was written"]
-    scores = sorted(one.scored.score for one in found)
-    span = f"{scores[0]:.3f}" if len(scores) == 1 else f"{scores[0]:.3f} to {scores[-1]:.3f}"
-    gpus = dict.fromkeys(one.gpu.partition("(")[0].strip() for one in found)
-    measured = f"{plural(len(found), 'workload')} measured on {', '.join(gpus)}"
-    return f"score {span}", [measured, "; ".join(dict.fromkeys(map(_versions, found)))]
-
-
-def _versions(one: Evidence) -> str:
-    return f"CUDA {one.ctk}, CCCL {one.cccl}"
-
-
-def _proven(document: Review) -> tuple[str, list[str]]:
-    if document.unprovable:
-        return "no", [f"not provable: {plural(len(document.unprovable), 'place')} in the headers"]
-    if not document.compared:
-        return "no", ["no binding covers what changed"]
-    effect, sass = document.effect, document.sass
-    if effect is None:
-        rows = ["effect: not of a plan; what the compiler selects is below"]
-    elif effect.wrong:
-        rows = [f"effect: {len(effect.wrong)} wrong"]
-    else:
-        changed = plural(len(effect.changed), "workload")
-        rows = [f"effect: {changed} as planned, all others as before"]
-    if sass is None:
-        rows.append("machine code: not compared")
-    else:
-        equal = f"{sass.equal + sass.renamed} of {sass.kernels} kernels equal"
-        written = sum(row.as_written for row in sass.rows)
-        more = f", {written} as written" if written else ""
-        rows.append(f"machine code: {equal}{more} on {', '.join(sass.archs)}")
-    lost = sum(entry.unreachable is not None for entry in document.entries)
-    never = f"{plural(lost, 'entry', 'entries')} never selected"
-    rows.append(f"reach: {never if lost else 'each entry is selected'}")
-    if document.uncovered:
-        rows.append(f"not asked: {plural(len(document.uncovered), 'place')} of the change")
-    whole = effect is not None and sass is not None
-    return ("no" if document.failures else "yes" if whole else "in part"), rows
-
-
-def _worse(document: Review) -> tuple[str, list[str]]:
-    found = _measured(document)
-    points = [(ratio.ratio, one, ratio) for one in found for ratio in one.runtime]
-    head, rows = "not known", []
-    if points:
-        slower = sum(ratio < 1 - NOISE for ratio, _, _ in points)
-        head = f"{slower} of {plural(len(points), 'runtime workload')} slower"
-        ratio, one, point = min(points, key=lambda item: item[0])
-        rows.append(f"worst: {ratio:.3f} for {' '.join(axes(point.point))} of {one.name}")
-    reached = {point_of(row.benchmark, row.workload) for row in _reached(document)}
-    if lost := len(reached - {one.point for one in found}):
-        rows.append(f"{plural(lost, 'workload')} with other values not measured")
-    return head, rows or ["nothing was measured"]
 
 
 def _facets(*entries: ReviewedEntry) -> dict[str, list[str]]:
@@ -228,7 +141,7 @@ def _choices(document: Review) -> dict[str, tuple[str, Sequence[str]]]:
 def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Block]:
     page, name = rows is None, one.place.name
     badge: Inline = ((one.change, f"badge {one.change}"), (" ", ""), (name, "code"))
-    yield Heading(badge if page else f"{one.change}: {name}", 3)
+    yield Heading(badge if page else f"{one.change}: {name}", 3, entry_anchor(one))
     variant = " ".join([one.variant or "", *(f"{score:.3f}" for score in one.scores or ())])
     comment = f"; {'its comment: ' if page else ''}{variant}" if one.variant else ""
     yield Note(f"{one.place.header}:{one.place.line}{comment}", "soft")
@@ -300,13 +213,10 @@ def _lot(arch: str, changed: str, lot: Sequence[Differing], rows: int | None) ->
     yield Note(((arch, "bold"), (f": {told}", "")))
     pairs = _pairs(lot[0])
     whole = [[n, was, now if was == now else ((now, "bold"),)] for n, was, now in pairs]
-    table = Table(("value", "before", "after"), whole, "values", f"Resolved values on {arch}")
+    table = Table(
+        ("value", "before", "after"), whole, "values", f"Resolved values of {names[0]} on {arch}"
+    )
     yield Fold(f"all resolved values on {arch}", [table])
-
-
-def _named(one: Differing | Action) -> str:
-    structs = " (struct families)" if one.legacy else ""
-    return f"{in_words(short(one.benchmark), one.workload)}{structs}"
 
 
 def _changed(row: Differing) -> str:
@@ -320,8 +230,8 @@ def _evidence(one: Evidence, rows: int | None) -> Iterator[Block]:
     within = f" ({interval.low:.3f} to {interval.high:.3f})" if interval else ""
     counts = f"{kinds.count('win')} faster and {kinds.count('loss')} slower of {len(kinds)}"
     score = f": score {one.scored.score:.3f}{within}, {counts}"
-    least = f"{worst.ratio:.3f} for {_point(worst)}" if worst else ""
-    where, databases = f"{one.gpu}, {_versions(one)}", ", ".join(one.databases)
+    least = f"{worst.ratio:.3f} for {runtime_point(worst)}" if worst else ""
+    where, databases = f"{one.gpu}, {versions(one)}", ", ".join(one.databases)
     rejected = [f"{v.variant} {v.score:.3f}: {v.reason}" for v in one.rejected]
     columns = ("runtime workload", Column("base over variant", "n"))
     points = list(zip(one.runtime, kinds, strict=True))
@@ -329,7 +239,7 @@ def _evidence(one: Evidence, rows: int | None) -> Iterator[Block]:
         worse = ((", worst ", ""), (least, "")) if least else ()
         yield Note(((workload, "bold"), (score, ""), *worse, (f"; {where}, {databases}", "")))
         told: list[list[Inline]] = [
-            [_point(ratio), ((ratio.ratio, ""), (" slower" * (kind == "loss"), ""))]
+            [runtime_point(ratio), ((ratio.ratio, ""), (" slower" * (kind == "loss"), ""))]
             for ratio, kind in points
         ]
         yield Table(columns, told, shown=rows)
@@ -337,22 +247,23 @@ def _evidence(one: Evidence, rows: int | None) -> Iterator[Block]:
         return
     # A bar of 50 % is a third faster, or slower.
     bars = [
-        (kind, round(min(50, abs(ratio.ratio - 1) * 150), 1), f"{_point(ratio)}: {ratio.ratio:.3f}")
+        (
+            kind,
+            round(min(50, abs(ratio.ratio - 1) * 150), 1),
+            f"{runtime_point(ratio)}: {ratio.ratio:.3f}",
+        )
         for ratio, kind in points
     ]
     drawn: list[list[Inline | Styled]] = [
-        [_point(ratio), ratio.ratio, Styled(Figure("track", [bar]))]
+        [runtime_point(ratio), ratio.ratio, Styled(Figure("track", [bar]))]
         for ratio, bar in zip(one.runtime, bars, strict=True)
     ]
     label = f"Runtime workloads of {workload}"
     blocks: list[Block] = [Note(f"{least and f'worst {least}; '}{where}; {databases}", "soft")]
     blocks.append(Table((*columns, "slower, faster"), drawn, "bars", label))
     blocks += [Note("Not taken:"), Listing(rejected, "soft")] if rejected else []
-    yield Fold(((workload, "bold"), (score, "")), blocks, figure=Figure("strip", bars))
-
-
-def _point(ratio: PointRatio) -> str:
-    return " ".join(axes(ratio.point))
+    summary, figure = ((workload, "bold"), (score, "")), Figure("strip", bars)
+    yield Fold(summary, blocks, figure=figure, anchor=evidence_anchor(one))
 
 
 def _kind(ratio: PointRatio) -> str:
@@ -375,15 +286,17 @@ def _effect(one: Effect, rows: int | None) -> Iterator[Block]:
 def _sass(one: VerifySass, rows: int | None) -> Iterator[Block]:
     yield Note(f"{one.toolchain}, compared with {one.base}", "soft")
     found: list[list[str | Styled]] = []
+    anchors = []
     for lot in alike(one.rows):
         row, archs = lot[0], ", ".join(row.arch for row in lot)
         counts = [str(n) for n in (row.kernels, row.equal, row.renamed, row.moved)]
         different = Styled(str(row.different), "warn" if row.different else "")
         found.append([short(row.benchmark), archs, *counts, different])
+        anchors.append(f"sass/{short(row.benchmark)}/{archs}")
     titles = ("kernels", "equal", "renamed", "moved", "different")
     numbers = [Column(title, "n") for title in titles]
     columns = (Column("benchmark"), Column("archs"), *numbers)
-    yield Table(columns, found, label="Machine code", shown=rows)
+    yield Table(columns, found, label="Machine code", shown=rows, anchors=anchors)
     if one.unmeant:
         told = [f"{kernel.where}: {kernel.summary}" for kernel in one.unmeant]
         yield Listing(told, "warn", rows, loose=True)

@@ -15,6 +15,7 @@ from policygen.proof.sass.compiler import KernelCompiler, workers
 from policygen.proof.sass.sides import Sides, compile_sides
 from policygen.proof.sass.verdicts import verdicts
 from policygen.proof.toolchain import find_toolchain
+from policygen.steps import HowFar
 from policygen.tree import open_tree
 from tests.probing import TUNINGS, changed_tree, root
 
@@ -42,13 +43,21 @@ def four():
 def test_any_executor_compiles_and_equal_units_are_compiled_once(tools, four, tmp_path):
     told = []
     with ProcessPoolExecutor(1) as pool:
-        compiler = KernelCompiler(tools, tmp_path, pool, lambda *args: told.append(args))
+        compiler = KernelCompiler(tools, tmp_path, pool, told.append)
         contents = compiler.contents(four)
         kernels = compiler.kernels(four, contents, listed=True)
-    assert len({called.text for _, called in four}) == len(told) - 1 < len(four)
-    assert told[0][2] == "headers for sm90"
-    assert re.fullmatch(r"cub.bench.merge.keys KeyT=I\d+ OffsetT=I\d+ on sm90", told[-1][2])
-    assert told[-1][:2] == (len(told) - 1, len(told) - 1)
+    units = {called.text for _, called in four}
+    assert len(units) < len(four)
+    assert list(dict.fromkeys((one.phase, one.total) for one in told)) == [
+        ("reading headers", 1),
+        ("disassembling", len(units)),
+    ]
+    assert told[-1] == HowFar("disassembling", len(units), len(units))
+    names = {name for one in told if one.phase == "disassembling" for name in one.running}
+    assert names
+    assert all(
+        re.fullmatch(r"cub.bench.merge.keys KeyT=I\d+ OffsetT=I\d+ on sm90", n) for n in names
+    )
     with ThreadPoolExecutor(2) as pool:
         again = KernelCompiler(replace(tools, nvcc="/absent"), tmp_path, pool)
         assert again.kernels(four, again.contents(four), listed=True) == kernels
