@@ -14,6 +14,7 @@ from policygen.model.coverage import (
     Fillable,
     Share,
     Turned,
+    Unfilled,
 )
 from policygen.model.workload import axes, in_words, point_of
 from policygen.portable import portable
@@ -51,6 +52,7 @@ WORDS: dict[CellStatus, str] = {
     "unreachable": "its entry is never taken",
 }
 SHORT = {"tuned": "tuned", "default": "·", "disabled": "off", "unreachable": "never"}
+VARIANTS = (Column("score", "n"), "benchmark", "workload", "arch", "now", "variant")
 FIELDS = (
     "benchmark", "workload", "arch", "status", "since", "header", "line", "reason", "score",
     "variant",
@@ -86,10 +88,17 @@ def coverage(document: Coverage, *, head: bool, verbose: bool) -> Iterator[Block
         yield BLANK
     if document.fillable is not None:
         cells = plural(len(document.fillable), "cell")
-        yield Note(f"the databases could fill {cells}:", "bold", folded=True)
+        told = f"{cells}:" if document.fillable else "no cell that is not tuned"
+        yield Note(f"the databases could fill {told}", "bold", folded=True)
         yield from _listed([*map(_fillable, document.fillable)], verbose=verbose)
         if document.fillable:
-            yield Note("  policygen apply writes them, and proves it", "dim", folded=True)
+            told = "  policygen apply writes them: the compiler was asked"
+            yield Note(told, "dim", folded=True)
+        yield BLANK
+    if document.unfilled:
+        cells = plural(len(document.unfilled), "cell")
+        yield Note(f"policygen plan rejects their variants for {cells}:", "bold", folded=True)
+        yield from _listed([*map(_unfilled, document.unfilled)], verbose=verbose)
         yield BLANK
     if document.compared is not None:
         yield Words(f"since {tree_line(document.compared.cub)}:", "bold")
@@ -146,9 +155,14 @@ def _entry(one: Undecided) -> Iterator[Block]:
         yield Words(one.reason, "dim", "    ", "    ")
 
 
-def _fillable(one: Fillable) -> Iterator[Block]:
+def _fillable(one: Fillable, style: str = "green") -> Iterator[Block]:
     words = [f"{one.score:.3f}", short(one.name), "on", one.arch, f"({one.status})", one.variant]
-    yield Words(words, "green", "  ")
+    yield Words(words, style, "  ")
+
+
+def _unfilled(one: Unfilled) -> Iterator[Block]:
+    yield from _fillable(one, "yellow")
+    yield Words(one.reason, "dim", "    ", "    ")
 
 
 def _turned(one: Turned) -> Iterator[Block]:
@@ -214,6 +228,10 @@ def _blocks(document: Coverage, *, page: bool) -> Iterator[Block]:
         title = "What the databases could fill"
         yield Heading(title)
         yield _could(document.fillable, title)
+    if document.unfilled:
+        title = "Variants that policygen plan rejects"
+        yield Heading(title)
+        yield _rejected(document.unfilled, title)
     if page:
         yield from _heat_map(document)
     else:
@@ -265,14 +283,19 @@ def _since(compared: Compared) -> Iterator[Block]:
 
 def _could(found: Sequence[Fillable], title: str) -> Block:
     if not found:
-        return Note("Nothing that is not tuned.")
-    rows: list[list[Inline | Styled]] = []
-    for one in found:
-        place = (short(one.benchmark), " ".join(axes(one.workload)), one.arch)
-        now = Styled(one.status, one.status)
-        rows.append([one.score, *place, now, Styled(one.variant, "mono")])
-    columns = (Column("score", "n"), "benchmark", "workload", "arch", "now", "variant")
-    return Table(columns, rows, label=title, shown=ROWS)
+        return Note("No cell that is not tuned.")
+    rows = [_variant(one) for one in found]
+    return Table(VARIANTS, rows, label=title, shown=ROWS)
+
+
+def _rejected(found: Sequence[Unfilled], title: str) -> Block:
+    rows = [[*_variant(one), one.reason] for one in found]
+    return Table((*VARIANTS, "why"), rows, label=title, shown=ROWS)
+
+
+def _variant(one: Fillable) -> list[Inline | Styled]:
+    place = (short(one.benchmark), " ".join(axes(one.workload)), one.arch)
+    return [one.score, *place, Styled(one.status, one.status), Styled(one.variant, "mono")]
 
 
 def _heat_map(document: Coverage) -> Iterator[Block]:
