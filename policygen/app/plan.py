@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen.app.bases import headers_of, measured_trees, with_measured_bases
+from policygen.app.commands import given_of
 from policygen.app.compilers import open_tree
 from policygen.app.documents import read_document
 from policygen.app.families import families_again, with_families
@@ -41,8 +42,11 @@ def plan_tunings(
     prove: bool = True,
 ) -> Planned:
     """Plans what results would change in a tree; writes nothing to it."""
+    given = given_of(results, measured_on)
     with ranked(results, options.rules, session.note) as found:
-        return plan_ranked(session, found, options, measured_on=measured_on, prove=prove)
+        made = plan_ranked(session, found, options, measured_on=measured_on, prove=prove)
+        plan = made.plan.model_copy(update={"given": given})
+        return replace(made, plan=plan)
 
 
 def plan_ranked(
@@ -113,5 +117,5 @@ def read_plan(session: Session, path: Path) -> Planned:
         made = families_again(work, planner, plan)
     check_same(plan, made)
     # What it says of files and reasons is of where it was made.
-    told = {"actions": plan.actions, "remarks": plan.remarks}
+    told = {name: getattr(plan, name) for name in ("actions", "remarks", "given", "ways")}
     return replace(work, plan=made.model_copy(update=told))

@@ -43,6 +43,12 @@ DEFAULT = "It is a default: what gets other values by it, if anything does, is l
 UNDECIDED = "No workload that was asked is decided by it."
 UNASKED = "Which workloads get other values by it is not known: the compiler was not asked."
 COMPUTED = "No workload gets other values by it alone: it computes them from other returns."
+EACH = "(workloads times architectures)"
+"""What is counted."""
+COUNTED = (
+    "this page asks about all that the changed headers decide, and the proof about what the plan"
+    " wrote."
+)
 NOISE = 0.005
 """Less than this from 1 is neither a win nor a loss."""
 
@@ -84,8 +90,7 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         yield Heading("Entries")
         yield Filters("any word", _choices(document))
     for one in document.entries[:rows]:
-        asked = bool(document.compared)
-        yield Chapter(list(_entry(one, rows, asked=asked)), "entry", _facets(one))
+        yield Chapter(list(_entry(one, rows, document)), "entry", _facets(one))
     if rows and len(document.entries) > rows:
         yield Note(f"and {len(document.entries) - rows} more")
     if document.others:
@@ -101,6 +106,8 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
     if document.effect:
         yield Heading("Effect", level)
         yield from _effect(document.effect, rows)
+        if document.effect.compared != document.compared:
+            yield Note(f"{document.compared:,} are counted above: {COUNTED}", "soft")
     if document.sass:
         yield Heading("Machine code", level)
         yield from _sass(document.sass, rows)
@@ -142,7 +149,15 @@ def _what(document: Review) -> tuple[str, list[str]]:
     points = plural(len({point_of(row.benchmark, row.workload) for row in rows}), "workload")
     archs = ", ".join(sorted({row.arch for row in rows}, key=arch_number))
     others = f"{points} with other values on {archs}" if rows else "no workload gets other values"
-    return head, [others, f"{document.compared - len(rows):,} of {document.compared:,} as before"]
+    return head, [others, *_counted(document, len(rows))]
+
+
+def _counted(document: Review, listed: int) -> Iterator[str]:
+    """Tell how many were asked about: the same number as in a proof of the same headers."""
+    changed = listed if document.changed is None else document.changed
+    yield f"{document.compared - changed:,} of {document.compared:,} as before {EACH}"
+    if between := changed - listed:
+        yield f"{between:,} more change on what may come between known architectures"
 
 
 def _measured(document: Review) -> list[Evidence]:
@@ -154,12 +169,19 @@ def _measured(document: Review) -> list[Evidence]:
 def _why(document: Review) -> tuple[str, list[str]]:
     found = _measured(document)
     if not found:
-        return "no measurement", ["no database row was found for what was written"]
+        return "no measurement", [_unfound(document)]
     scores = sorted(one.scored.score for one in found)
     span = f"{scores[0]:.3f}" if len(scores) == 1 else f"{scores[0]:.3f} to {scores[-1]:.3f}"
     gpus = dict.fromkeys(one.gpu.partition("(")[0].strip() for one in found)
     measured = f"{plural(len(found), 'workload')} measured on {', '.join(gpus)}"
     return f"score {span}", [measured, "; ".join(dict.fromkeys(map(_versions, found)))]
+
+
+def _unfound(document: Review) -> str:
+    """Say that nothing measured what was written, and where was looked for it."""
+    if not document.databases:
+        return "no database was named (--db)"
+    return f"no row of {', '.join(document.databases)} has these values"
 
 
 def _versions(one: Evidence) -> str:
@@ -177,7 +199,7 @@ def _proven(document: Review) -> tuple[str, list[str]]:
     elif effect.wrong:
         rows = [f"effect: {len(effect.wrong)} wrong"]
     else:
-        changed = plural(len(effect.changed), "workload")
+        changed = f"{len(effect.changed):,} of {effect.compared:,}"
         rows = [f"effect: {changed} as planned, all others as before"]
     if sass is None:
         rows.append("machine code: not compared")
@@ -225,7 +247,7 @@ def _choices(document: Review) -> dict[str, tuple[str, Sequence[str]]]:
     return {name: (title, facets[name]) for name, title in zip(facets, titles, strict=True)}
 
 
-def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Block]:
+def _entry(one: ReviewedEntry, rows: int | None, document: Review) -> Iterator[Block]:
     page, name = rows is None, one.place.name
     badge: Inline = ((one.change, f"badge {one.change}"), (" ", ""), (name, "code"))
     yield Heading(badge if page else f"{one.change}: {name}", 3)
@@ -248,11 +270,11 @@ def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Blo
     for (arch, changed), lot in list(lots.items())[:rows]:
         yield from _lot(arch, changed, lot, rows)
     if not lots:
-        yield Note(_untouched(one) if asked else UNASKED)
+        yield Note(_untouched(one) if document.compared else UNASKED)
     for found in one.evidence[:rows]:
         yield from _evidence(found, rows)
     if one.reached and not one.evidence:
-        yield Note("No database row found.", "warn")
+        yield Note(f"Not measured: {_unfound(document)}.", "warn")
     told = [f"{f.severity}: {f.message} ({f.rule}, line {f.line})" for f in one.findings]
     told += [f"never selected: {one.unreachable.reason}"] if one.unreachable else []
     yield from (Note(text, "warn") if page else Listing([text]) for text in told)
@@ -298,10 +320,17 @@ def _lot(arch: str, changed: str, lot: Sequence[Differing], rows: int | None) ->
         yield Listing([f"on {arch}: {told}{more}"])
         return
     yield Note(((arch, "bold"), (f": {told}", "")))
-    pairs = _pairs(lot[0])
-    whole = [[n, was, now if was == now else ((now, "bold"),)] for n, was, now in pairs]
-    table = Table(("value", "before", "after"), whole, "values", f"Resolved values on {arch}")
-    yield Fold(f"all resolved values on {arch}", [table])
+    alike: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
+    for row, name in zip(lot, names, strict=True):
+        alike.setdefault(tuple(_pairs(row)), []).append(name)
+    blocks: list[Block] = []
+    for pairs, own in alike.items():
+        if len(alike) > 1:
+            blocks.append(Note(f"for {', '.join(own)}:"))
+        whole = [[n, was, now if was == now else ((now, "bold"),)] for n, was, now in pairs]
+        label = f"Resolved values on {arch} for {', '.join(own)}"
+        blocks.append(Table(("value", "before", "after"), whole, "values", label))
+    yield Fold(f"all resolved values on {arch}", blocks)
 
 
 def _named(one: Differing | Action) -> str:
@@ -365,7 +394,7 @@ def _effect(one: Effect, rows: int | None) -> Iterator[Block]:
     counts = {role: roles.count(role) for role in ("written", "shared", "later")}
     told = ", ".join(f"{count} {role}" for role, count in counts.items() if count)
     yield Note(
-        f"{one.compared:,} compared, {len(one.changed):,} changed ({told or 'none'}),"
+        f"{one.compared:,} compared {EACH}, {len(one.changed):,} changed ({told or 'none'}),"
         f" {len(one.wrong):,} wrong; {one.covered}"
     )
     if one.wrong:
