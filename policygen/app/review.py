@@ -1,6 +1,6 @@
 """What a change of tuning headers means: the compiler, databases and audits are asked about it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from policygen import tree
@@ -18,7 +18,7 @@ from policygen.app.notes import Progress
 from policygen.app.reach import ask_reach
 from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
-from policygen.app.sass import compare_earlier
+from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
 from policygen.app.session import Session
 from policygen.model.base import Document
 from policygen.model.cub import Cub, Dialect
@@ -54,8 +54,12 @@ def review_change(
     files: Sequence[str] = (),
     gpus: Sequence[str] = (),
     run_sass: bool = False,
+    announce: Callable[[SassCompiles], None] | None = None,
 ) -> Review:
-    """Asks the compiler, the databases and the audits about a change."""
+    """Asks the compiler, the databases and the audits about a change.
+
+    What `run_sass` compiles is announced before it begins.
+    """
     cub, progress = session.cub, session.progress
     change = find_change(session, base)
     names = tuple(sorted(change.contents))
@@ -116,12 +120,17 @@ def review_change(
         databases=databases,
         actions=tuple(action for action in plan.actions if not action.written) if plan else (),
         effect=None if lost else _effect(change, plan, sides, progress),
-        sass=compare_earlier(session, change.base) if run_sass else None,
+        sass=compare_earlier(session, change.base, announce) if run_sass else None,
         diffs=change.diffs(),
         commands=_commands(session, base, plan, files, gpus, run_sass=run_sass),
         remarks=tuple(dict.fromkeys((*remarks, *comparison.remarks))),
         uncovered=(*unbound, *lost, *uncovered_entries(told)),
     )
+
+
+def tell_sass(session: Session, base: str | None = None) -> SassCompiles:
+    """What the machine code of a review would compile, and how long that takes."""
+    return tell_earlier(session, find_change(session, base).base)
 
 
 def read_review(path: Path) -> Review:

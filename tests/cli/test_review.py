@@ -10,7 +10,9 @@ import jsonschema
 import pytest
 
 from policygen.app import sass
+from policygen.errors import InputError
 from policygen.model.review import Review
+from policygen.model.sass import SassCompiles
 from policygen.proof.oracle import Compiler
 from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, committed_tree, database, run, tuned
 from tests.planning.wanted import workload_count
@@ -274,11 +276,49 @@ def test_machine_code_is_run_or_read(capsys, applied, tmp_path):
     assert review(capsys, "--cub", tree, "--sass", "x", "--run-sass")[0] == 2
 
 
+AGENTS = "tuning_adjacent_difference.cuh"
+EVERYWHERE = ("Nominal8BItemsToItems<ValueT>(7)", "(11)")
+
+
+def test_how_much_machine_code_would_be_compiled_is_said_before(capsys, tmp_path, monkeypatch):
+    data = replaced(header("3.0.1", AGENTS), EVERYWHERE)
+    tree = changed_tree(tmp_path, "3.0.1", {AGENTS: data})
+    whole = sass.find_toolchain()
+    monkeypatch.setattr(sass, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
+    given = ("review", "--cub", tree, "--base", root("3.0.1"), "--run-sass")
+    status, out, _ = run(capsys, *given, "--dry-run", "--json")
+    assert status == 0
+    told = json.loads(out)
+    jsonschema.validate(told, SassCompiles.model_json_schema(mode="serialization"))
+    assert told["archs"] == ["sm80"]
+    assert told["units"] == 2 * told["workloads"] > 0
+    status, out, _ = run(capsys, *given, "--dry-run")
+    assert (status, out.count(f"at most {told['units']} compiles: ")) == (0, 1)
+    assert run(capsys, "review", "--cub", tree, "--dry-run")[0] == 2
+
+    def compiled(*_args, **_more):
+        raise InputError("it begins")
+
+    monkeypatch.setattr(sass, "_compared", compiled)
+    status, out, err = run(capsys, *given)
+    assert (status, out) == (2, "")
+    assert err.index(f"at most {told['units']} compiles: ") < err.index("it begins")
+    assert "at most" not in run(capsys, *given, "-q")[2]
+
+
+def test_the_machine_code_of_a_review_is_what_the_change_can_touch(capsys, applied):
+    tree, _ = applied
+    status, out, _ = run(capsys, "review", "--cub", tree, "--run-sass", "--dry-run", "--json")
+    told = json.loads(out)
+    assert status == 0
+    assert "sm90" not in told["archs"]
+    assert told["untouched"] > told["workloads"]
+
+
 @slow
 def test_machine_code_of_other_architectures_is_compared(capsys, tmp_path, monkeypatch):
-    name = "tuning_adjacent_difference.cuh"
-    data = replaced(header("3.0.1", name), ("Nominal8BItemsToItems<ValueT>(7)", "(11)"))
-    tree = changed_tree(tmp_path, "3.0.1", {name: data})
+    data = replaced(header("3.0.1", AGENTS), EVERYWHERE)
+    tree = changed_tree(tmp_path, "3.0.1", {AGENTS: data})
     whole = sass.find_toolchain()
     monkeypatch.setattr(sass, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
     found = document(capsys, "--cub", tree, "--base", root("3.0.1"), "--run-sass", status=1)
