@@ -14,9 +14,10 @@ from policygen.app.inputs import ResultFiles
 from policygen.app.planned import Planned
 from policygen.app.ranking import Ranked, ranked
 from policygen.app.session import Session
+from policygen.app.ways import Asked, find_ways
 from policygen.dialects.protocol import TuningTree
 from policygen.errors import InputError
-from policygen.model.plan import Options, Plan
+from policygen.model.plan import Given, Options, Plan
 from policygen.model.workload import in_words
 from policygen.planning.again import again, check_decisions, check_same
 from policygen.planning.bases import base_remarks, several
@@ -40,13 +41,23 @@ def plan_tunings(
     *,
     measured_on: str | None = None,
     prove: bool = True,
+    ways: bool = False,
 ) -> Planned:
-    """Plans what results would change in a tree; writes nothing to it."""
+    """Plans what results would change in a tree; writes nothing to it.
+
+    With `ways` it says, too, what would take what is rejected: that is asked of the compiler.
+    """
     given = given_of(results, measured_on)
     with ranked(results, options.rules, session.note) as found:
-        made = plan_ranked(session, found, options, measured_on=measured_on, prove=prove)
-        plan = made.plan.model_copy(update={"given": given})
-        return replace(made, plan=plan)
+        made = plan_ranked(
+            session,
+            found,
+            options,
+            measured_on=measured_on,
+            prove=prove,
+            ways=given if ways and prove else None,
+        )
+        return replace(made, plan=made.plan.model_copy(update={"given": given}))
 
 
 def plan_ranked(
@@ -56,8 +67,12 @@ def plan_ranked(
     *,
     measured_on: str | None = None,
     prove: bool = True,
+    ways: Given | None = None,
 ) -> Planned:
-    """A plan for one architecture, of databases that are open."""
+    """A plan for one architecture, of databases that are open.
+
+    `ways` has what was asked for, where what would take rejected results is to be told.
+    """
     if options.provenance == "full" and options.date is None:
         today = datetime.now(UTC).date().isoformat()
         options = options.model_copy(update={"date": today})
@@ -86,6 +101,9 @@ def plan_ranked(
     plan = with_families(work, planner, workloads)
     if not prove and plan.edits:
         remarks.append("what the change does, and what later architectures inherit, was not asked")
+    if ways is not None:
+        asked_for = Asked(session, results, planner, workloads, plan, ways)
+        plan = plan.model_copy(update={"ways": find_ways(asked_for)})
     told = {
         "actions": tuple(
             results.files.named(one) for one in plan.actions if one.reason != NOT_ASKED

@@ -199,12 +199,16 @@ class Given(Record):
 
 
 class Way(Record):
-    """What would take results that are rejected, and what that costs."""
+    """What would take results of a benchmark that are rejected, and what that costs.
+
+    `split`: an entry for each type. `emit`: a policy selector in a user's own program.
+    """
 
     kind: Literal["split", "emit"]
     workloads: tuple[Named, ...]
+    """Those that it takes: the compiler was asked, where the tree that it needs is here."""
     what: str
-    """In words."""
+    """In words, with the costs."""
     command: str
     """It can be typed as it stands."""
 
