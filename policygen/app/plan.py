@@ -14,7 +14,7 @@ from policygen.app.inputs import ResultFiles
 from policygen.app.planned import Planned
 from policygen.app.ranking import Ranked, ranked
 from policygen.app.session import Session
-from policygen.app.ways import Asked, find_ways
+from policygen.app.ways import asked_of, find_ways
 from policygen.dialects.protocol import TuningTree
 from policygen.errors import InputError
 from policygen.model.plan import Given, Options, Plan
@@ -102,8 +102,10 @@ def plan_ranked(
     if not prove and plan.edits:
         remarks.append("what the change does, and what later architectures inherit, was not asked")
     if ways is not None:
-        asked_for = Asked(session, results, planner, workloads, plan, ways)
-        plan = plan.model_copy(update={"ways": find_ways(asked_for)})
+        asked_for = asked_of(session, results, planner, workloads, plan, ways)
+        found_ways, more = find_ways(asked_for)
+        plan = plan.model_copy(update={"ways": found_ways})
+        remarks += more
     told = {
         "actions": tuple(
             results.files.named(one) for one in plan.actions if one.reason != NOT_ASKED

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,14 +20,17 @@ from policygen.model.bindings import numbers
 from policygen.model.cub import Cub
 from policygen.model.plan import Action, Given, Named, Options, Plan, Way
 from policygen.model.results import ScoredWorkload
-from policygen.model.workload import axes, axis_name, point_of
+from policygen.model.workload import Point, axes, axis_name, point_of
 from policygen.planning.measured import measurements, related
 from policygen.planning.plan import Planner
 from policygen.report.console import plural
 from policygen.results.asked import split
 from policygen.tree.manifest import shipped
 
+_RUN = ("gpu", "ctk", "cccl", "databases")
 OWN = "my_tunings.cuh"
+LIMIT = 3
+"""Of benchmarks: more would take longer than the plan."""
 SELECTOR = "a policy selector in the calls of your own program; CUB stays as it is"
 
 
@@ -41,6 +44,16 @@ class Asked:
     workloads: Sequence[ScoredWorkload]
     plan: Plan
     given: Given
+    known: Mapping[Point, ScoredWorkload]
+    """What counts of what was measured: of an architecture's GPU, and once for each workload."""
+
+    def counts(self, action: Action) -> bool:
+        """Whether an action is about it; another run of it is rejected for that."""
+        one = self.known.get(action.point)
+        return one is not None and all(
+            getattr(one, name) == getattr(action, name)
+            for name in ("gpu", "ctk", "cccl", "databases")
+        )
 
     @property
     def options(self) -> Options:
@@ -53,19 +66,49 @@ class Asked:
         return (*mine, *related(mine, others, self.session.cub.bindings))
 
 
-def find_ways(asked: Asked) -> tuple[Way, ...]:
-    """What takes rejected results, benchmark by benchmark; what cannot be asked is not said."""
+def asked_of(
+    session: Session,
+    results: Ranked,
+    planner: Planner,
+    workloads: Sequence[ScoredWorkload],
+    plan: Plan,
+    given: Given,
+) -> Asked:
+    """The same, with what counts of what was measured."""
+    options = plan.options
+    known, _ = measurements(workloads, session.cub.bindings, options.arch, force=options.force)
+    counted = {one.point: one.scored for one in known}
+    return Asked(session, results, planner, workloads, plan, given, counted)
+
+
+def find_ways(asked: Asked) -> tuple[tuple[Way, ...], tuple[str, ...]]:
+    """What takes rejected results, benchmark by benchmark, and a remark where some are left out.
+
+    What cannot be asked is not said. The best are asked about: each takes some compiles.
+    """
     lost: dict[str, list[Action]] = {}
     for action in asked.plan.actions:
-        if action.decision == "reject" and action.variant and action.before is not None:
+        useful = action.variant and not action.legacy and asked.counts(action)
+        if action.decision == "reject" and useful:
             lost.setdefault(action.benchmark, []).append(action)
+    ordered = sorted(lost, key=lambda name: -max(_score(action) for action in lost[name]))
+    chosen, others = {*ordered[:LIMIT]}, ordered[LIMIT:]
     found: list[Way] = []
     for name, actions in lost.items():
+        if name not in chosen:
+            continue
         with suppress(PolicygenError):
             found += _split(asked, name, actions)
         with suppress(PolicygenError):
             found += _emit(asked, name, actions)
-    return tuple(found)
+    if not others:
+        return tuple(found), ()
+    told = f"what would take rejected results was asked for {LIMIT} of {len(lost)} benchmarks"
+    return tuple(found), (f"{told}; -R '{others[0]}$' asks for another one",)
+
+
+def _score(action: Action) -> float:
+    return action.scores[0] if action.scores else 0.0
 
 
 def _split(asked: Asked, name: str, lost: Sequence[Action]) -> Iterator[Way]:
@@ -147,10 +190,7 @@ def _axes(asked: Asked, taken: Sequence[Action]) -> Sequence[str]:
     """A single workload as its database calls it; of several what was asked for."""
     if len(taken) > 1:
         return asked.given.axes
-    known, _ = measurements(
-        asked.workloads, asked.session.cub.bindings, asked.options.arch, force=asked.options.force
-    )
-    (found,) = [one.scored.workload for one in known if one.point == taken[0].point]
+    found = asked.known[taken[0].point].workload
     return axes({axis_name(axis): value for axis, value in found.items()})
 
 

@@ -228,7 +228,10 @@ def test_two_types_that_no_entry_can_name_are_a_conflict():
     oracle.points = tuple(oracle.points)
     variant = "ipt_20.tpb_256.trp_1.ld_0.ns_100.dcid_1.l2w_300"
     made = plan(oracle, {keyed("I64", "C64"): variant}, arch="sm90")
-    reason = "an entry for A no would take every other type of this size, too"
+    reason = (
+        "an entry for A no would take every other type of this size, too: nothing in it names"
+        " the type"
+    )
     assert [reason for _, _, reason in told(made)] == [reason]
 
 
