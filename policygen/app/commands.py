@@ -33,10 +33,12 @@ class Typed:
 
     session: Session
 
-    def __call__(self, *words: str, store: bool = False) -> str:
-        """A command, with the tree that was named."""
+    def __call__(self, *words: str, store: bool = False, writes: bool = False) -> str:
+        """A command, with the tree that was named; one that writes has to name it."""
         cub, kept = self.session.cub, self.session.store
         there = ["--cub", cub.root] if cub.found == "--cub" else []
+        if writes and not cub.is_named:
+            there = ["--cub", cub.version if cub.found == "cub_headers" else cub.root]
         there += ["--store", str(kept)] if store and str(kept) != STORE else []
         return shlex.join(["policygen", *words, *there])
 

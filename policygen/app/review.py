@@ -259,7 +259,8 @@ def _commands(
     found = []
     if plan is not None:
         arch = plan.options.arch
-        found.append(typed("apply", *planning(given_or_told(plan), plan.options), store=True))
+        words = planning(given_or_told(plan), plan.options)
+        found.append(typed("apply", *words, store=True, writes=True))
         found.append(typed("verify-effect", "--arch", arch, store=True))
     found.append(typed("verify-sass", "--arch", "earlier", *named, store=True))
     asked = [word for name in files for word in ("--db", name)]

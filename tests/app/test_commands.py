@@ -2,6 +2,8 @@
 
 import shlex
 
+import pytest
+
 from policygen.app.commands import Typed, choosing, given_of, given_or_told, planning
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
@@ -67,3 +69,19 @@ def test_names_with_blanks_can_be_typed(tmp_path, monkeypatch):
         *("--store", str(tmp_path / "my store")),
     ]
     assert typed("emit") == "policygen emit --cub '/a tree'"
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        ("cub_headers", "policygen apply --cub 3.0.1"),
+        ("wheel", "policygen apply --cub '/a tree'"),
+        ("checkout", "policygen apply"),
+        ("--cub", "policygen apply --cub '/a tree'"),
+    ],
+)
+def test_what_writes_names_a_tree_that_was_merely_found(found, wanted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    typed = Typed(Session(CUB.model_copy(update={"found": found})))
+    assert typed("apply", writes=True) == wanted
+    assert ("--cub" in typed("plan")) == (found == "--cub")
