@@ -35,8 +35,8 @@ SELECTOR = "a policy selector in the calls of your own program; CUB stays as it 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A plan, and what it was made from."""
+class Rejecting:
+    """A plan that rejects results, and what it was made from."""
 
     session: Session
     results: Ranked
@@ -73,15 +73,15 @@ def asked_of(
     workloads: Sequence[ScoredWorkload],
     plan: Plan,
     given: Given,
-) -> Asked:
+) -> Rejecting:
     """The same, with what counts of what was measured."""
     options = plan.options
     known, _ = measurements(workloads, session.cub.bindings, options.arch, force=options.force)
     counted = {one.point: one.scored for one in known}
-    return Asked(session, results, planner, workloads, plan, given, counted)
+    return Rejecting(session, results, planner, workloads, plan, given, counted)
 
 
-def find_ways(asked: Asked) -> tuple[tuple[Way, ...], tuple[str, ...]]:
+def find_ways(asked: Rejecting) -> tuple[tuple[Way, ...], tuple[str, ...]]:
     """What takes rejected results, benchmark by benchmark, and a remark where some are left out.
 
     What cannot be asked is not said. The best are asked about: each takes some compiles.
@@ -111,7 +111,7 @@ def _score(action: Action) -> float:
     return action.scores[0] if action.scores else 0.0
 
 
-def _split(asked: Asked, name: str, lost: Sequence[Action]) -> Iterator[Way]:
+def _split(asked: Rejecting, name: str, lost: Sequence[Action]) -> Iterator[Way]:
     """An entry for each type, where workloads of one entry want different variants."""
     targets = [action.target for action in asked.plan.actions]
     shared = [action for action in lost if targets.count(action.target) > 1]
@@ -132,7 +132,7 @@ def _split(asked: Asked, name: str, lost: Sequence[Action]) -> Iterator[Way]:
     yield Way(kind="split", workloads=_named(taken), what=what, command=command)
 
 
-def _emit(asked: Asked, name: str, lost: Sequence[Action]) -> Iterator[Way]:
+def _emit(asked: Rejecting, name: str, lost: Sequence[Action]) -> Iterator[Way]:
     """A selector of one's own: it can say what no entry of the headers can."""
     session, newest = asked.session, _newest()
     own = _takes_selectors(session.cub.version)
@@ -156,7 +156,7 @@ def _emit(asked: Asked, name: str, lost: Sequence[Action]) -> Iterator[Way]:
     yield Way(kind="emit", workloads=_named(taken), what=what, command=command)
 
 
-def _selected(asked: Asked, name: str, lost: Sequence[Action], cub: Cub) -> list[Action]:
+def _selected(asked: Rejecting, name: str, lost: Sequence[Action], cub: Cub) -> list[Action]:
     """Those of the rejected that a header for a tree returns policies for."""
     told = taken_by_selectors(
         cub,
@@ -186,7 +186,7 @@ def _at_hand(version: str) -> Cub | None:
     return None
 
 
-def _axes(asked: Asked, taken: Sequence[Action]) -> Sequence[str]:
+def _axes(asked: Rejecting, taken: Sequence[Action]) -> Sequence[str]:
     """A single workload as its database calls it; of several what was asked for."""
     if len(taken) > 1:
         return asked.given.axes

@@ -31,7 +31,7 @@ def action(name, score=1.2, **fields):
 def asked(*actions):
     plan = Plan(cub=CUB, toolchain="nvcc", options=Options(arch="sm90"), actions=actions, files=())
     known = {one.point: SimpleNamespace(**RUN, databases=("run.db",)) for one in actions}
-    return ways.Asked(None, None, None, (), plan, Given(databases=("run.db",)), known)
+    return ways.Rejecting(None, None, None, (), plan, Given(databases=("run.db",)), known)
 
 
 @pytest.fixture
@@ -89,6 +89,6 @@ def test_a_single_workload_is_named_as_its_database_calls_it():
     many = asked(action("scan"), action("sum"))
     (lost, _) = many.plan.actions
     known = {lost.point: one}
-    single = ways.Asked(None, None, None, (), many.plan, many.given, known)
+    single = ways.Rejecting(None, None, None, (), many.plan, many.given, known)
     assert ways._axes(single, [lost]) == ["T=I8", "OffsetT=I32"]
     assert ways._axes(single, many.plan.actions) == ()

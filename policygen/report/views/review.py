@@ -34,6 +34,7 @@ from policygen.report.blocks import (
     Table,
 )
 from policygen.report.console import plural, short, tree_line
+from policygen.report.views.review_words import COUNTED, EACH, counted, unfound, versions
 from policygen.report.views.sass import alike
 
 COMMENT = 65_536
@@ -43,12 +44,6 @@ DEFAULT = "It is a default: what gets other values by it, if anything does, is l
 UNDECIDED = "No workload that was asked is decided by it."
 UNASKED = "Which workloads get other values by it is not known: the compiler was not asked."
 COMPUTED = "No workload gets other values by it alone: it computes them from other returns."
-EACH = "(workloads times architectures)"
-"""What is counted."""
-COUNTED = (
-    "this page asks about all that the changed headers decide, and the proof about what the plan"
-    " wrote."
-)
 NOISE = 0.005
 """Less than this from 1 is neither a win nor a loss."""
 
@@ -149,15 +144,7 @@ def _what(document: Review) -> tuple[str, list[str]]:
     points = plural(len({point_of(row.benchmark, row.workload) for row in rows}), "workload")
     archs = ", ".join(sorted({row.arch for row in rows}, key=arch_number))
     others = f"{points} with other values on {archs}" if rows else "no workload gets other values"
-    return head, [others, *_counted(document, len(rows))]
-
-
-def _counted(document: Review, listed: int) -> Iterator[str]:
-    """Tell how many were asked about: the same number as in a proof of the same headers."""
-    changed = listed if document.changed is None else document.changed
-    yield f"{document.compared - changed:,} of {document.compared:,} as before {EACH}"
-    if between := changed - listed:
-        yield f"{between:,} more change on what may come between known architectures"
+    return head, [others, *counted(document, len(rows))]
 
 
 def _measured(document: Review) -> list[Evidence]:
@@ -169,23 +156,12 @@ def _measured(document: Review) -> list[Evidence]:
 def _why(document: Review) -> tuple[str, list[str]]:
     found = _measured(document)
     if not found:
-        return "no measurement", [_unfound(document)]
+        return "no measurement", [unfound(document)]
     scores = sorted(one.scored.score for one in found)
     span = f"{scores[0]:.3f}" if len(scores) == 1 else f"{scores[0]:.3f} to {scores[-1]:.3f}"
     gpus = dict.fromkeys(one.gpu.partition("(")[0].strip() for one in found)
     measured = f"{plural(len(found), 'workload')} measured on {', '.join(gpus)}"
-    return f"score {span}", [measured, "; ".join(dict.fromkeys(map(_versions, found)))]
-
-
-def _unfound(document: Review) -> str:
-    """Say that nothing measured what was written, and where was looked for it."""
-    if not document.databases:
-        return "no database was named (--db)"
-    return f"no row of {', '.join(document.databases)} has these values"
-
-
-def _versions(one: Evidence) -> str:
-    return f"CUDA {one.ctk}, CCCL {one.cccl}"
+    return f"score {span}", [measured, "; ".join(dict.fromkeys(map(versions, found)))]
 
 
 def _proven(document: Review) -> tuple[str, list[str]]:
@@ -274,7 +250,7 @@ def _entry(one: ReviewedEntry, rows: int | None, document: Review) -> Iterator[B
     for found in one.evidence[:rows]:
         yield from _evidence(found, rows)
     if one.reached and not one.evidence:
-        yield Note(f"Not measured: {_unfound(document)}.", "warn")
+        yield Note(f"Not measured: {unfound(document)}.", "warn")
     told = [f"{f.severity}: {f.message} ({f.rule}, line {f.line})" for f in one.findings]
     told += [f"never selected: {one.unreachable.reason}"] if one.unreachable else []
     yield from (Note(text, "warn") if page else Listing([text]) for text in told)
@@ -350,7 +326,7 @@ def _evidence(one: Evidence, rows: int | None) -> Iterator[Block]:
     counts = f"{kinds.count('win')} faster and {kinds.count('loss')} slower of {len(kinds)}"
     score = f": score {one.scored.score:.3f}{within}, {counts}"
     least = f"{worst.ratio:.3f} for {_point(worst)}" if worst else ""
-    where, databases = f"{one.gpu}, {_versions(one)}", ", ".join(one.databases)
+    where, databases = f"{one.gpu}, {versions(one)}", ", ".join(one.databases)
     rejected = [f"{v.variant} {v.score:.3f}: {v.reason}" for v in one.rejected]
     columns = ("runtime workload", Column("base over variant", "n"))
     points = list(zip(one.runtime, kinds, strict=True))
