@@ -100,7 +100,8 @@ def plan_ranked(
     work = Planned(plan, found, data, compiler)
     plan = with_families(work, planner, workloads)
     if not prove and plan.edits:
-        remarks.append("what the change does, and what later architectures inherit, was not asked")
+        told_not = "what the change does, and what later architectures inherit"
+        remarks.append(f"the compiler was not asked {told_not} (--no-prove)")
     if ways is not None:
         asked_for = asked_of(session, results, planner, workloads, plan, ways)
         found_ways, more = find_ways(asked_for)
