@@ -178,13 +178,13 @@ def test_a_change_by_hand_gets_the_same_page(capsys, tmp_path):
     assert found["compared"] == 7 * workload_count("3.0.1", SCAN)
     status, out, _ = review(capsys, *given)
     assert status == 0
-    assert "\nNot measured: no database was named (--db).\n" in out
+    assert "\nNot measured: no database is at hand (--db names one).\n" in out
     assert "- on sm90: items 24 → 20, for scan.exclusive.sum T=F32 OffsetT=I32" in out
     status, out, _ = review(capsys, *given, "--annotate", "github")
     assert status == 0
     assert out == (
-        "::notice file=cub/device/dispatch/tuning/tuning_scan.cuh,line=272,title=policygen no"
-        " database row::found in no database\n"
+        "::notice file=cub/device/dispatch/tuning/tuning_scan.cuh,line=272,title=policygen not"
+        " measured::no database is at hand (--db names one)\n"
     )
 
 

@@ -225,7 +225,8 @@ def test_annotations_name_file_and_line():
     assert annotations(whole()).splitlines() == [
         f"::error file={PATH},line=9,title=policygen threads-over-limit::{HOSTILE}",
         f"::error file={PATH},line=9,title=policygen never selected::100%25 of, that: is%0Alost",
-        f"::notice file={PATH},line=9,title=policygen no database row::found in no database",
+        f"::notice file={PATH},line=9,title=policygen not measured::no database is at hand (--db"
+        " names one)",
         "::error title=policygen effect::cub.bench.scan.exclusive.sum"
         f" T={HOSTILE} on sm90: it gets items 24",
         "::error title=policygen SASS::cub.bench.reduce.sum T=I8 on sm90: registers 8 → 9",
@@ -335,7 +336,7 @@ def test_two_counts_are_explained():
 @pytest.mark.parametrize(
     ("databases", "told"),
     [
-        ((), "Not measured: no database was named (--db)."),
+        ((), "Not measured: no database is at hand (--db names one)."),
         (("run.db",), "Not measured: no row of run.db has these values."),
     ],
 )

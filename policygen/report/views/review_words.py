@@ -23,7 +23,7 @@ def counted(document: Review, listed: int) -> Iterator[str]:
 def unfound(document: Review) -> str:
     """Say that nothing measured what was written, and where was looked for it."""
     if not document.databases:
-        return "no database was named (--db)"
+        return "no database is at hand (--db names one)"
     return f"no row of {', '.join(document.databases)} has these values"
 
 
