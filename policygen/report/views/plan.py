@@ -78,6 +78,9 @@ def applied(plan: Plan, *, head: bool) -> Iterator[Block]:
     yield from untouched((action.decision for action in plan.actions), "what they had")
     yield from _reached(plan, verbose=False)
     yield from remarks(plan.remarks)
+    if any(action.decision == "reject" and action.variant for action in plan.actions):
+        told = "policygen plan says what would take what is rejected"
+        yield Note(told, "dim", folded=True)
 
 
 def _variant(action: Action) -> str:
