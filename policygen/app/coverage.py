@@ -44,12 +44,11 @@ def audit_coverage(
         compared = Compared(cub=other, turned=turned(cells(then), document.cells))
         document = document.model_copy(update={"compared": compared})
     if files:
-        from policygen.app.filling import fillable_by  # the planner, which most do not need
+        from policygen.app.filling import filled_by  # the planner, which most do not need
 
         where = replace(asked, headers=(), archs=())
         results = ResultFiles(files, where=where, gpus=parse_gpus(gpus))
-        could = fillable_by(session, document, results)
-        document = document.model_copy(update={"fillable": could})
+        document = filled_by(session, document, results)
     return document, errors
 
 

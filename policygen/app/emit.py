@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -9,7 +10,7 @@ from policygen import tree
 from policygen.app.bases import judged_by_base
 from policygen.app.filters import parse_target
 from policygen.app.inputs import ResultFiles
-from policygen.app.ranking import ranked
+from policygen.app.ranking import Ranked, ranked
 from policygen.app.session import Session
 from policygen.bindings.archs import next_arch
 from policygen.bindings.load import bound
@@ -30,9 +31,10 @@ from policygen.planning.emitter import Emitter
 from policygen.proof.overlay import overlay
 from policygen.proof.policies import ask_policies
 from policygen.proof.probe import AskedTree
-from policygen.proof.toolchain import find_toolchain
+from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.results.asked import NOT_ASKED
 from policygen.source.files import read_bytes
+from policygen.steps import Progress
 from policygen.tree.manifest import shipped
 
 SINCE = (3, 5)
@@ -59,18 +61,10 @@ def emit_selectors(
     target, cub = parse_target([] if arch is None else [arch]), session.cub
     spelled = _namespace(namespace, out)
     _check_version(cub)
-    structs = _structs(cub)
-    toolchain = find_toolchain()
-
-    def ask(
-        questions: Sequence[Question], first: tuple[str, ...] = (), language: int = 17
-    ) -> Policies:
-        found = AskedTree(cub.version, (*first, *cub.include_folders), {})
-        return ask_policies(questions, found, toolchain, std=language, progress=session.progress)
-
+    ask = _Compiler(cub, session.progress)
     with ranked(results, rules, session.note) as found:
-        spaces = found.files.spaces
-        emitter = Emitter(cub.version, target, structs, ask, found.choose, force, spaces=spaces)
+        emitter = _emitter(found, ask, target, force=force)
+        structs = emitter.structs
         wanted = _wanted(found.workloads(cub.version), algorithms, cub.version)
         judged = judged_by_base(session, wanted, target)
         tuned = emitter.emit([found.files.named(one) for one in judged])
@@ -88,7 +82,7 @@ def emit_selectors(
         proof = _proven(written, made, text, lambda q, first: ask(q, first, std))
     return Emitted(
         cub=cub,
-        toolchain=f"nvcc {toolchain.version}",
+        toolchain=f"nvcc {ask.toolchain.version}",
         arch=target,
         std=std,
         namespace=spelled,
@@ -99,6 +93,42 @@ def emit_selectors(
         proof=proof,
         text=text,
     )
+
+
+def taken_by_selectors(
+    cub: Cub,
+    results: Ranked,
+    wanted: Sequence[ScoredWorkload],
+    target: str,
+    *,
+    force: bool,
+    progress: Progress | None,
+) -> tuple[EmitAction, ...]:
+    """The workloads that a header for a tree would return policies for."""
+    _check_version(cub)
+    tuned = _emitter(results, _Compiler(cub, progress), target, force=force).emit(wanted)
+    actions = (action for each in tuned for part in each.parts for action in part.actions)
+    return tuple(action for action in actions if action.decision == "write")
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """Asks what selectors of a tree return."""
+
+    cub: Cub
+    progress: Progress | None
+    toolchain: Toolchain = field(default_factory=find_toolchain)
+
+    def __call__(
+        self, questions: Sequence[Question], first: tuple[str, ...] = (), language: int = 17
+    ) -> Policies:
+        found = AskedTree(self.cub.version, (*first, *self.cub.include_folders), {})
+        return ask_policies(questions, found, self.toolchain, std=language, progress=self.progress)
+
+
+def _emitter(found: Ranked, ask: _Compiler, target: str, *, force: bool) -> Emitter:
+    structs, spaces = _structs(ask.cub), found.files.spaces
+    return Emitter(ask.cub.version, target, structs, ask, found.choose, force, spaces=spaces)
 
 
 def _namespace(given: str | None, out: str | None) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen.app.bases import headers_of, measured_trees, with_measured_bases
+from policygen.app.commands import given_of
 from policygen.app.compilers import open_tree
 from policygen.app.documents import read_document
 from policygen.app.families import families_again, with_families
@@ -13,9 +14,10 @@ from policygen.app.inputs import ResultFiles
 from policygen.app.planned import Planned
 from policygen.app.ranking import Ranked, ranked
 from policygen.app.session import Session
+from policygen.app.ways import asked_of, find_ways
 from policygen.dialects.protocol import TuningTree
 from policygen.errors import InputError
-from policygen.model.plan import Options, Plan
+from policygen.model.plan import Given, Options, Plan
 from policygen.model.workload import in_words
 from policygen.planning.again import again, check_decisions, check_same
 from policygen.planning.bases import base_remarks, several
@@ -39,10 +41,23 @@ def plan_tunings(
     *,
     measured_on: str | None = None,
     prove: bool = True,
+    ways: bool = False,
 ) -> Planned:
-    """Plans what results would change in a tree; writes nothing to it."""
+    """Plans what results would change in a tree; writes nothing to it.
+
+    With `ways` it says, too, what would take what is rejected: that is asked of the compiler.
+    """
+    given = given_of(results, measured_on)
     with ranked(results, options.rules, session.note) as found:
-        return plan_ranked(session, found, options, measured_on=measured_on, prove=prove)
+        made = plan_ranked(
+            session,
+            found,
+            options,
+            measured_on=measured_on,
+            prove=prove,
+            ways=given if ways and prove else None,
+        )
+        return replace(made, plan=made.plan.model_copy(update={"given": given}))
 
 
 def plan_ranked(
@@ -52,8 +67,12 @@ def plan_ranked(
     *,
     measured_on: str | None = None,
     prove: bool = True,
+    ways: Given | None = None,
 ) -> Planned:
-    """A plan for one architecture, of databases that are open."""
+    """A plan for one architecture, of databases that are open.
+
+    `ways` has what was asked for, where what would take rejected results is to be told.
+    """
     if options.provenance == "full" and options.date is None:
         today = datetime.now(UTC).date().isoformat()
         options = options.model_copy(update={"date": today})
@@ -81,7 +100,13 @@ def plan_ranked(
     work = Planned(plan, found, data, compiler)
     plan = with_families(work, planner, workloads)
     if not prove and plan.edits:
-        remarks.append("what the change does, and what later architectures inherit, was not asked")
+        told_not = "what the change does, and what later architectures inherit"
+        remarks.append(f"the compiler was not asked {told_not} (--no-prove)")
+    if ways is not None:
+        asked_for = asked_of(session, results, planner, workloads, plan, ways)
+        found_ways, more = find_ways(asked_for)
+        plan = plan.model_copy(update={"ways": found_ways})
+        remarks += more
     told = {
         "actions": tuple(
             results.files.named(one) for one in plan.actions if one.reason != NOT_ASKED
@@ -113,5 +138,5 @@ def read_plan(session: Session, path: Path) -> Planned:
         made = families_again(work, planner, plan)
     check_same(plan, made)
     # What it says of files and reasons is of where it was made.
-    told = {"actions": plan.actions, "remarks": plan.remarks}
+    told = {name: getattr(plan, name) for name in ("actions", "remarks", "given", "ways")}
     return replace(work, plan=made.model_copy(update=told))

@@ -1,41 +1,38 @@
 """What a change of tuning headers means: the compiler, databases and audits are asked about it."""
 
-import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from policygen import tree
 from policygen.app.applied import find_apply
 from policygen.app.change import TreeChange, find_change
+from policygen.app.commands import Typed, given_or_told, planning
 from policygen.app.compilers import older_tree, open_compiler
 from policygen.app.documents import Saved, read_document
 from policygen.app.effect import applied_effect
+from policygen.app.evidence import Written, find_databases, find_evidence, named_variants
 from policygen.app.families import unlike
 from policygen.app.filters import Filter
-from policygen.app.inputs import ResultFiles, is_results, open_inputs, parse_gpus
+from policygen.app.inputs import parse_gpus
 from policygen.app.reach import ask_reach
 from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
-from policygen.app.sass import compare_earlier
+from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
 from policygen.app.session import Session
-from policygen.app.stores import STORE
 from policygen.model.base import Document
 from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
 from policygen.model.lint import Finding
 from policygen.model.plan import Plan
 from policygen.model.reach import Unreachable
-from policygen.model.resolve import Differing, EntryPlace, Resolution
-from policygen.model.results import Rules
-from policygen.model.review import Evidence, Review, Uncovered
+from policygen.model.resolve import EntryPlace, Resolution
+from policygen.model.review import Review, Uncovered
 from policygen.model.sass import VerifySass
-from policygen.model.workload import Point, point_of
 from policygen.planning import legacy
-from policygen.planning.measured import arch_of, measurements, others
 from policygen.proof.difference import compare_resolutions
 from policygen.proof.intervals import without_repeats
 from policygen.proof.lint.outside import unprovable
-from policygen.proof.review import Known, Touched, inherited, reviewed, touched
+from policygen.proof.review import Known, inherited, reviewed, touched
 from policygen.proof.sites import bound_headers
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.uncovered import (
@@ -46,8 +43,6 @@ from policygen.proof.uncovered import (
     unread,
 )
 from policygen.report.console import nearby
-from policygen.results.evidence import evidence
-from policygen.results.top import rank
 from policygen.source.code_diff import first_difference
 from policygen.steps import Progress
 
@@ -59,8 +54,12 @@ def review_change(
     files: Sequence[str] = (),
     gpus: Sequence[str] = (),
     run_sass: bool = False,
+    announce: Callable[[SassCompiles], None] | None = None,
 ) -> Review:
-    """Asks the compiler, the databases and the audits about a change."""
+    """Asks the compiler, the databases and the audits about a change.
+
+    What `run_sass` compiles is announced before it begins.
+    """
     cub, progress = session.cub, session.progress
     change = find_change(session, base)
     names = tuple(sorted(change.contents))
@@ -95,11 +94,12 @@ def review_change(
         older = compare_resolutions(*beside)
         different += [row.model_copy(update={"legacy": True}) for row in older.different]
         compared += older.compared
-    different = without_repeats(different, archs)
+    changed, different = len(different), without_repeats(different, archs)
     shown = archs.known | {row.arch for row in different}
-    labels = _labels(entries, different, plan)
+    databases = find_databases(plan, files, remarks)
+    written = Written(plan, change.after, different, named_variants(entries, different), progress)
     found = Known(
-        _evidence(plan, files, cub.bindings, labels, remarks, parse_gpus(gpus)),
+        find_evidence(databases, written, parse_gpus(gpus)),
         change.findings(),
         _never(change.after, [one.place for one in entries if one.after], progress),
         inherited(change.after.headers),
@@ -116,14 +116,21 @@ def review_change(
         entries=told,
         others=rest,
         compared=compared,
+        changed=changed,
+        databases=databases,
         actions=tuple(action for action in plan.actions if not action.written) if plan else (),
         effect=None if lost else _effect(change, plan, sides, progress),
-        sass=compare_earlier(session, change.base) if run_sass else None,
+        sass=compare_earlier(session, change.base, announce) if run_sass else None,
         diffs=change.diffs(),
-        commands=_commands(session, base, plan),
+        commands=_commands(session, base, plan, files, gpus, run_sass=run_sass),
         remarks=tuple(dict.fromkeys((*remarks, *comparison.remarks))),
         uncovered=(*unbound, *lost, *uncovered_entries(told)),
     )
+
+
+def tell_sass(session: Session, base: str | None = None) -> SassCompiles:
+    """What the machine code of a review would compile, and how long that takes."""
+    return tell_earlier(session, find_change(session, base).base)
 
 
 def read_review(path: Path) -> Review:
@@ -222,74 +229,6 @@ def _beside(
     return remarks
 
 
-def _labels(
-    entries: Sequence[Touched], different: Sequence[Differing], plan: Plan | None
-) -> dict[Point, str]:
-    """Which variant each workload got: as the plan says, else as the comment of its entry does."""
-    variants = {one.place: one.after.variant for one in entries if one.after is not None}
-    found = {}
-    for row in different:
-        label = variants.get(row.entry_after) if row.entry_after else None
-        if label:
-            found[point_of(row.benchmark, row.workload)] = label
-    for action in plan.actions if plan else ():
-        if action.written and action.variant:
-            found[action.point] = action.variant
-    return found
-
-
-def _evidence(
-    plan: Plan | None,
-    files: Sequence[str],
-    version: str,
-    labels: Mapping[Point, str],
-    remarks: list[str],
-    gpus: Mapping[str, str],
-) -> tuple[Evidence, ...]:
-    """What databases say of the variants that workloads got.
-
-    A GPU that the plan took its results of is of the plan's architecture.
-    """
-    used = {n for a in plan.actions if a.written for n in a.databases} if plan else set()
-    named = list(files) or sorted(used)
-    paths = list(files) or [name for name in named if is_results(Path(name))]
-    if lost := [name for name in named if name not in paths]:
-        remarks.append(f"the database is not here: {', '.join(lost)}; name it with --db")
-    if not paths or not labels:
-        return ()
-    rules = plan.options.rules if plan else Rules()
-    instead = {a.point: a.next_best for a in plan.actions if a.written} if plan else {}
-    taken = {a.gpu: plan.options.arch for a in plan.actions if a.written} if plan else {}
-    results = ResultFiles(paths, gpus={**taken, **gpus})
-    with open_inputs(results) as given:
-        top = rank(given.databases, rules=rules, declared=given.declared, top=1)
-        workloads = [results.told(one) for one in top.workloads]
-        archs = {arch for one in workloads if (arch := arch_of(one))}
-        measured = [
-            one
-            for arch in sorted(archs)
-            for one in measurements(workloads, version, arch, force=False)[0]
-            if one.point in labels
-        ]
-        wanted = [(one.scored, labels[one.point]) for one in measured]
-        proofs = evidence(given.databases, wanted, rules, given.declared)
-        return tuple(
-            Evidence(
-                benchmark=one.benchmark.name,
-                workload=one.workload,
-                scored=proof[0],
-                runtime=proof[1],
-                gpu=one.scored.gpu,
-                ctk=one.scored.ctk,
-                cccl=one.scored.cccl,
-                databases=given.named(one.scored).databases,
-                rejected=others(one, proof[0].variant, instead.get(one.point)),
-            )
-            for one, proof in zip(measured, proofs, strict=True)
-            if proof is not None
-        )
-
-
 def _effect(
     change: TreeChange,
     plan: Plan | None,
@@ -305,21 +244,29 @@ def _effect(
     return applied_effect(plan, change.after, headers, before, now, progress=progress, known=known)
 
 
-def _commands(session: Session, base: str | None, plan: Plan | None) -> tuple[str, ...]:
+def _commands(
+    session: Session,
+    base: str | None,
+    plan: Plan | None,
+    files: Sequence[str],
+    gpus: Sequence[str],
+    *,
+    run_sass: bool,
+) -> tuple[str, ...]:
     """What makes the change and shows what this review says."""
-    there = ["--cub", session.cub.root] if session.cub.found == "--cub" else []
-    kept = ["--store", str(session.store)] if str(session.store) != STORE else []
+    typed = Typed(session)
     named = ["--base", base] if base else []
     found = []
     if plan is not None:
-        databases = dict.fromkeys(name for a in plan.actions for name in a.databases)
-        given = [word for name in databases for word in ("--db", name)]
-        wish = plan.options.legacy
-        given += ["--legacy", wish] if wish != "leave" else []
-        found += [["apply", *given, "--arch", plan.options.arch]]
-        found += [["verify-effect", "--arch", plan.options.arch]]
-    found += [["verify-sass", "--arch", "earlier", *named], ["review", *named]]
-    return tuple(shlex.join(["policygen", *words, *there, *kept]) for words in found)
+        arch = plan.options.arch
+        words = planning(given_or_told(plan), plan.options)
+        found.append(typed("apply", *words, store=True, writes=True))
+        found.append(typed("verify-effect", "--arch", arch, store=True))
+    found.append(typed("verify-sass", "--arch", "earlier", *named, store=True))
+    asked = [word for name in files for word in ("--db", name)]
+    asked += [word for gpu in gpus for word in ("--gpu-arch", gpu)]
+    asked += ["--run-sass"] if run_sass else []
+    return (*found, typed("review", *named, *asked, store=True))
 
 
 def _read(path: Path, kind: type[Saved]) -> Saved:

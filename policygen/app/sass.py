@@ -35,7 +35,7 @@ from policygen.source.benchmarks.files import benchmarks_folder, checkout, find,
 from policygen.source.benchmarks.read import narrowing
 from policygen.steps import Progress
 
-__all__ = ["DumpIndex", "SassCompiles", "compare_earlier", "verify_sass"]
+__all__ = ["DumpIndex", "SassCompiles", "compare_earlier", "tell_earlier", "verify_sass"]
 SECONDS = 5.0
 """What a unit takes, on one core: 72 of radix sort took 190 by two at once."""
 
@@ -96,14 +96,31 @@ def verify_sass(
     return found
 
 
-def compare_earlier(session: Session, base: Base) -> VerifySass:
-    """The machine code of the architectures that a change should not reach."""
-    toolchain = find_toolchain()
-    tools = Tools.of(toolchain)
-    chosen = Chosen(re.compile(""), {}, everything=False)
-    compiles = choose_compiles(session.cub, base, chosen, (), toolchain.archs)
+def compare_earlier(
+    session: Session, base: Base, announce: Callable[[SassCompiles], None] | None = None
+) -> VerifySass:
+    """The machine code of the architectures that a change should not reach.
+
+    Compiled is what it can touch; what that is, and how long it takes, is announced first.
+    """
+    compiles, tools = _earlier(session, base)
+    told = _announced(compiles, tools, None)
+    if announce and told.units:
+        announce(told)
     with _compiling(tools, None, session.progress) as compiler:
         return _compared(compiles, compiler, allow_moved=False)
+
+
+def tell_earlier(session: Session, base: Base) -> SassCompiles:
+    """What that would compile; nothing is compiled."""
+    return _announced(*_earlier(session, base), None)
+
+
+def _earlier(session: Session, base: Base) -> tuple[Compiles, Tools]:
+    toolchain = find_toolchain()
+    chosen = Chosen(re.compile(""), {}, everything=False)
+    compiles = choose_compiles(session.cub, base, chosen, (), toolchain.archs)
+    return narrowed(compiles, session.progress), Tools.of(toolchain)
 
 
 def _default_archs(base: Base | None, compilable: tuple[str, ...]) -> tuple[str, ...]:

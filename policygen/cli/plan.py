@@ -24,7 +24,7 @@ def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
     the reason. The compiler is asked whether each change has its effect and no other.
     """
     session = start(given["cub"], whole=True, quiet=output.quiet)
-    made = make_plan(session, given, prove=not no_prove).plan
+    made = make_plan(session, given, prove=not no_prove, ways=True).plan
     if out.path is not None:
         out.write(made.to_json() + "\n")
     output.show(made, print_plan)

@@ -111,13 +111,15 @@ def planning_options(command: Command) -> Command:
     return decorated(command, *chosen, *_WRITING, *_INPUTS)
 
 
-def make_plan(session: Session, given: Mapping[str, Any], *, prove: bool) -> Planned:
+def make_plan(
+    session: Session, given: Mapping[str, Any], *, prove: bool, ways: bool = False
+) -> Planned:
     """Plans what is given on the command line."""
     names = ("reach", "collisions", "narrow", "next_best", "provenance", "legacy")
     chosen = {name: given[name] for name in names} | {"force": given["any_gpu"]}
     options = Options(arch=parse_target(given["archs"]), rules=choice_rules(given), **chosen)
     files, base = chosen_files(given), given["measured_on"]
-    return plan_tunings(session, files, options, measured_on=base, prove=prove)
+    return plan_tunings(session, files, options, measured_on=base, prove=prove, ways=ways)
 
 
 def chosen_files(given: Mapping[str, Any]) -> ResultFiles:

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import click
 
-from policygen.app.review import read_proofs, read_review, review_change, with_proofs
+from policygen.app.review import read_proofs, read_review, review_change, tell_sass, with_proofs
 from policygen.cli.options import cub_option, out_option, store_option
-from policygen.cli.output import Out
+from policygen.cli.output import Out, Output
 from policygen.cli.result_options import gpu_option
 from policygen.cli.start import start
 from policygen.report.views.annotations import annotations
 from policygen.report.views.review import render
+from policygen.report.views.sass import announce, print_compiles
 
 
 @click.command()
@@ -33,6 +34,7 @@ from policygen.report.views.review import render
 @click.option("--effect", metavar="FILE", help="What `verify-effect --json` printed.")
 @click.option("--sass", metavar="FILE", help="What `verify-sass --json` printed.")
 @click.option("--run-sass", is_flag=True, help="Compare the machine code of all earlier archs.")
+@click.option("--dry-run", is_flag=True, help="Say what --run-sass would compile; do nothing else.")
 @click.option(
     "--from", "source", metavar="FILE", help="A review that was saved with --format json."
 )
@@ -61,6 +63,7 @@ def review(
     effect: str | None,
     sass: str | None,
     run_sass: bool,
+    dry_run: bool,
     source: str | None,
     form: str,
     out: Out,
@@ -76,12 +79,21 @@ def review(
     """
     if sass is not None and run_sass:
         raise click.UsageError("--sass and --run-sass exclude each other.")
+    if dry_run and (not run_sass or source is not None):
+        raise click.UsageError("--dry-run is for --run-sass.")
     proofs = read_proofs(effect, sass)
+    if dry_run:
+        told = tell_sass(start(cub, store, whole=True, quiet=quiet), base)
+        Output(as_json or form == "json", quiet, verbose=False).show(told, print_compiles)
+        return 0
     if source is not None:
         document = read_review(Path(source))
     else:
         session = start(cub, store, whole=True, quiet=quiet)
-        document = review_change(session, base, files=files, gpus=gpus, run_sass=run_sass)
+        heard = None if quiet else announce
+        document = review_change(
+            session, base, files=files, gpus=gpus, run_sass=run_sass, announce=heard
+        )
     document = with_proofs(document, proofs)
     out.write(annotations(document) if annotate else render(document, "json" if as_json else form))
     return int(bool(document.failures))

@@ -56,6 +56,12 @@ class Fillable(OnArch):
     databases: tuple[str, ...]
 
 
+class Unfilled(Fillable):
+    """A cell that is not tuned, and a variant of a database that `plan` rejects for it."""
+
+    reason: str
+
+
 TurnedKind = Literal["lost", "gained", "other", "only before", "only after"]
 TURNED: tuple[TurnedKind, ...] = get_args(TurnedKind)
 """In the order in which a release manager wants to see them."""
@@ -113,7 +119,9 @@ class Coverage(Document):
     """Of all benchmarks by architecture, then of each one."""
     cells: tuple[Cell, ...]
     fillable: tuple[Fillable, ...] | None = None
-    """What databases could fill, the best first; none when none was given."""
+    """What `apply` would write of databases, the best first; none when none was given."""
+    unfilled: tuple[Unfilled, ...] = ()
+    """What it would not write, the best first, and why."""
     compared: Compared | None = None
     remarks: tuple[str, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()

@@ -184,6 +184,35 @@ class Options(Record):
     rules: Rules = Rules()
 
 
+class Given(Record):
+    """What a plan was asked for besides its options, so that the command can be told again."""
+
+    databases: tuple[str, ...]
+    benches: tuple[str, ...] = ()
+    base: str | None = None
+    confirm: tuple[str, ...] = ()
+    regex: str = ""
+    axes: tuple[str, ...] = ()
+    gpus: dict[str, Arch] = Field(default_factory=dict)
+    """Whose architecture the user said."""
+    measured_on: str | None = None
+
+
+class Way(Record):
+    """What would take results of a benchmark that are rejected, and what that costs.
+
+    `split`: an entry for each type. `emit`: a policy selector in a user's own program.
+    """
+
+    kind: Literal["split", "emit"]
+    workloads: tuple[Named, ...]
+    """Those that it takes: the compiler was asked, where the tree that it needs is here."""
+    what: str
+    """In words, with the costs."""
+    command: str
+    """It can be typed as it stands."""
+
+
 class Plan(Document):
     """What `policygen plan --json` prints, and what `policygen apply --plan` takes.
 
@@ -217,6 +246,10 @@ class Plan(Document):
     """Workloads whose variant has to be what the policy has otherwise."""
     bounded: tuple[Named, ...] = ()
     """Workloads whose returns end before the next architecture."""
+    given: Given | None = None
+    """What it was asked for; none in plans of before."""
+    ways: tuple[Way, ...] = ()
+    """What would take what is rejected; the compiler was asked, where it was of the plan."""
 
 
 class Applied(Record):

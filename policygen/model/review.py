@@ -103,6 +103,11 @@ class Review(Document):
     """Workloads that get other values by none of the entries: by the policies themselves."""
     compared: int
     """Workloads times architectures."""
+    changed: int | None = None
+    """How many of them get other values: also those between known architectures that get the same
+    as on the one before, which are not listed. None in reviews of before."""
+    databases: tuple[str, ...] = ()
+    """Where was looked for what was written."""
     actions: tuple[Action, ...] = ()
     """Of the plan that was applied: those that wrote nothing, with the reason."""
     effect: Effect | None = None

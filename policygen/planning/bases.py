@@ -20,8 +20,8 @@ def base_remarks(plan: Plan, version: str, bases: Mapping[str, Oracle]) -> list[
             found += _differences(actions, version, measured, bases[measured], plan.options.arch)
         elif measured != version:
             found.append(
-                f"measured on CCCL {measured}, and the tree is CUB {version}: whether base is the"
-                " same was not asked; --measured-on TREE compares"
+                f"the results are of CCCL {measured}, and the tree is CUB {version}: whether their"
+                " base is the same is not known; --measured-on TREE compares them"
             )
     return found
 

@@ -190,7 +190,7 @@ def _separate(
 
     The first part can stay general.
     """
-    reason = "they cannot be told apart by a type"
+    reason = "no type that an entry can name tells them apart"
     for place in cases[0].spot.types:
         by_type: dict[str, list[PlacedResult]] = {}
         for case in cases:
@@ -254,8 +254,12 @@ def _conflict(cases: Sequence[PlacedResult], reason: str, other: Sequence[Action
 
     `other` is what would be written with the next best variants.
     """
-    wanted = ", ".join(f"{short(case, cases)} {case.choice.variant or 'base'}" for case in cases)
-    text = reason if len(cases) == 1 or cases[0].spot.alone else f"{reason}: {wanted}"
+    wants = ", ".join(
+        f"{short(case, cases)} wants {case.choice.variant or 'base'}" for case in cases
+    )
+    text = reason
+    if len(cases) > 1 and not cases[0].spot.alone:
+        text = f"one entry decides {len(cases)} workloads, and {reason}; {wants}"
     would = {one.point: one for one in other if one.written}
     return Decided(
         [

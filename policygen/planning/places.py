@@ -7,6 +7,7 @@ from typing import NamedTuple
 from policygen.dialects.protocol import Dialect, Spot, TypeName
 from policygen.errors import InputError
 from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plan import Action
 from policygen.model.results import Choice
 from policygen.model.selection import Delta, Values
@@ -89,7 +90,7 @@ def find_places(
     found, cases, actions = [], [], []
     for one in known:
         if not one.benchmark.writable:
-            actions.append(one.rejected(one.benchmark.edit or "CUB has no entries for it"))
+            actions.append(one.rejected(_unwritable(one.benchmark)))
             continue
         if (least := one.benchmark.least_arch) and arch_number(arch) < arch_number(least):
             actions.append(one.rejected(f"CUB has what it runs on {least} and later alone"))
@@ -110,6 +111,14 @@ def find_places(
         except InputError as error:
             actions.append(one.rejected(error.in_line, before=shown.values))
     return cases, actions
+
+
+def _unwritable(benchmark: BenchmarkBinding) -> str:
+    """That its results have no entries, and what decides it instead, for who tunes it by hand."""
+    why = "policygen writes no entries for this benchmark"
+    if not benchmark.edit:
+        return why
+    return f"{why}; what decides it is in {' '.join(benchmark.edit.split()).removesuffix('.')}"
 
 
 def bounded(

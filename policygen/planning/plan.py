@@ -182,7 +182,7 @@ class Planner:
                     raise
                 for write in added:
                     what = "return" if write.spots[0].ahead else "family"
-                    reason = f"with a {what} for it nothing compiles"
+                    reason = f"with a {what} for it the header does not compile"
                     dead |= dict.fromkeys(points_of([write]), reason)
                 continue
             others = unsaid(cases, outcome.actions, compared, arch)

@@ -1,11 +1,12 @@
 """Makes coverage of what the compiler selects."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from policygen.model.arch import arch_number
-from policygen.model.coverage import STATUSES, Cell, CellStatus, Fillable, Share, Turned
-from policygen.model.plan import Plan
+from policygen.model.coverage import STATUSES, Cell, CellStatus, Fillable, Share, Turned, Unfilled
+from policygen.model.plan import Action, Plan
 from policygen.model.resolve import Resolution, ResolvedRow
 from policygen.model.selection import Spot, delta
 
@@ -36,24 +37,45 @@ def shares(found: Sequence[Cell]) -> tuple[Share, ...]:
 
 def fillable(found: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Fillable, ...]:
     """Lists what plans would write for cells that are not tuned; what pays most comes first."""
+    could = [
+        Fillable(**_for_cell(cell, action))
+        for cell, action in _planned(found, plans)
+        if action.written
+    ]
+    return tuple(sorted(could, key=lambda one: -one.score))
+
+
+def unfilled(found: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Unfilled, ...]:
+    """Lists variants that plans reject for cells that are not tuned, and why."""
+    rejected = [
+        Unfilled(**_for_cell(cell, action), reason=action.reason)
+        for cell, action in _planned(found, plans)
+        if action.decision == "reject"
+    ]
+    return tuple(sorted(rejected, key=lambda one: -one.score))
+
+
+def _planned(found: Iterable[Cell], plans: Iterable[Plan]) -> Iterator[tuple[Cell, Action]]:
+    """The cells that are not tuned, and what plans say of a better variant."""
     missing = {(c.point, c.arch): c for c in found if c.status != "tuned"}
-    could = []
     for plan in plans:
         for action in plan.actions:
             cell = missing.get((action.point, plan.options.arch))
-            if cell and action.written and action.variant and action.scores:
-                could.append(
-                    Fillable(
-                        benchmark=cell.benchmark,
-                        workload=cell.workload,
-                        arch=cell.arch,
-                        status=cell.status,
-                        variant=action.variant,
-                        score=action.scores[0],
-                        databases=action.databases,
-                    )
-                )
-    return tuple(sorted(could, key=lambda one: -one.score))
+            if cell and action.variant and action.scores:
+                yield cell, action
+
+
+def _for_cell(cell: Cell, action: Action) -> dict[str, Any]:
+    assert action.scores is not None
+    return {
+        "benchmark": cell.benchmark,
+        "workload": cell.workload,
+        "arch": cell.arch,
+        "status": cell.status,
+        "variant": action.variant,
+        "score": action.scores[0],
+        "databases": action.databases,
+    }
 
 
 def turned(before: Iterable[Cell], after: Iterable[Cell]) -> tuple[Turned, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from policygen.model.labels import parse_label
+from policygen.model.labels import BASE, parse_label
 from policygen.model.results import Measured, PointRatio, Rules, ScoredVariant
 from policygen.results.confidence import SampleReader
 from policygen.results.declared import DeclaredAxes
@@ -42,6 +42,13 @@ def evidence(
             scored = scored_variant(scores, position, rules, reader)
             found.append((scored, _runtime(scores, int(scores.index[position]))))
     return found
+
+
+def variants_of(paths: Sequence[Path], wanted: Sequence[Measured]) -> list[tuple[str, ...]]:
+    """The labels of all variants that were measured for some workloads."""
+    with open_cases(paths, Warnings(), only(wanted)) as cases:
+        found = [find_case(cases, one).variants for one in wanted]
+    return [tuple(label for label in labels if label != BASE) for labels in found]
 
 
 def _runtime(scores: Scores, variant: int) -> tuple[PointRatio, ...]:

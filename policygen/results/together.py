@@ -8,6 +8,7 @@ from pathlib import Path
 from policygen.errors import InputError
 from policygen.model.labels import BASE, parse_label
 from policygen.model.results import Measured, Rules, ScoredVariant
+from policygen.model.workload import axes, axis_name
 from policygen.results.agree import disagreements
 from policygen.results.case import Case
 from policygen.results.choose import Can, refusal, shrunken
@@ -21,6 +22,7 @@ from policygen.results.score import Scores, score_case
 from policygen.results.top import Warnings, open_cases, scored_variant
 
 Parameters = frozenset[tuple[str, int]]
+NONE_FOR_ALL = "no variant suits all of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def choose_together(
             return Together((), "no variant was measured for all of them")
         candidates = _candidates(scores, known, common, rules)
         if not candidates:
-            return Together((), "each variant that was measured for all of them is worse for one")
+            return Together((), f"{NONE_FOR_ALL}: {_harm(wanted, scores, known, common)}")
         again = [confirming(case, finals) for case in own]
         if any(again):
             candidates = [one for one in candidates if _is_final(one, scores, again)][:FINALISTS]
@@ -94,6 +96,43 @@ def choose_together(
                 reason = f"its lowest score over {len(wanted)} workloads is {candidate.worst:.6f}"
                 return Together(tuple(one.variant for one in judged), reason)
     return Together((), "the rules allow no variant that was measured for all of them")
+
+
+def _harm(
+    wanted: Sequence[Measured],
+    scores: Sequence[Scores],
+    known: Sequence[Mapping[Parameters, int]],
+    common: Set[Parameters],
+) -> str:
+    """What the best variant for one of them does to the one that suffers most by it."""
+    pairs = [
+        (float(scores[at].score[known[at][one]]), at, sorted(one))
+        for one in common
+        for at in range(len(scores))
+    ]
+    gain, best, parameters = max(pairs, key=lambda pair: (pair[0], -pair[1]))
+    one = frozenset(parameters)
+    losses = [float(s.score[k[one]]) for s, k in zip(scores, known, strict=True)]
+    least = [float(s.minimum[k[one]]) for s, k in zip(scores, known, strict=True)]
+    others = [at for at in range(len(scores)) if at != best]
+    worst = min(others or [best], key=lambda at: (losses[at], least[at]))
+    names = _names(wanted)
+    told = f"{losses[worst]:.6f} for {names[worst]}"
+    if losses[worst] >= 1:
+        told += f", {least[worst]:.6f} on one of its runtime workloads"
+    return (
+        f"{_label(scores[best], known[best][one])} scores {gain:.6f} for {names[best]} and {told}"
+    )
+
+
+def _names(wanted: Sequence[Measured]) -> list[str]:
+    """The workloads in words, with the benchmark where there are several."""
+    several = len({one.algorithm for one in wanted}) > 1
+    names = []
+    for one in wanted:
+        words = axes({axis_name(axis): value for axis, value in one.workload.items()})
+        names.append(" ".join([one.algorithm, *words] if several else words))
+    return names
 
 
 def _label(scores: Scores, position: int) -> str:

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from policygen.cli.main import main
+from policygen.demo.database import demo_database
 from policygen.model.coverage import Coverage
 from tests.cli.tuned import LABEL, THREE, database, run
 from tests.planning.wanted import workload_count
@@ -106,6 +107,36 @@ def test_databases_tell_what_they_could_fill(capsys, tmp_path):
     assert status == 2
     assert "the results are from" in err
     assert "(sm100), and asked is for sm90" in err
+
+
+def test_what_a_plan_rejects_is_not_promised(capsys, tmp_path):
+    """The guide's own question: I32 wins, and the policy never asks the family for its size."""
+    data = tmp_path / "demo.db"
+    demo_database(data)
+    tree = root("3.0.1")
+    given = ("--cub", tree, "--db", data, "--arch", "sm90", "-R", "cub.bench.radix_sort.keys$")
+    status, out, err = run(capsys, "audit", "coverage", *given, "--json", "-q")
+    assert status == 0, err
+    found = json.loads(out)
+    jsonschema.validate(found, Coverage.model_json_schema(mode="serialization"))
+    status, out, _ = run(capsys, "plan", *given, "--json", "-q")
+    plan = json.loads(out)
+    assert status == 0
+    tuned = [c["workload"] for c in found["cells"] if c["status"] == "tuned"]
+    planned = [a for a in plan["actions"] if a["variant"] and a["workload"] not in tuned]
+    assert [a["decision"] for a in planned] == ["reject"]
+    assert found["fillable"] == []
+    (one,) = found["unfilled"]
+    assert (one["workload"]["T"], one["variant"]) == ("I32", "ipt_19.tpb_256")
+    assert one["reason"] == planned[0]["reason"]
+    status, out, _ = run(capsys, "audit", "coverage", *given, "-q")
+    assert status == 0
+    assert "the databases could fill no cell that is not tuned\n" in out
+    assert "policygen plan rejects their variants for 1 cell:\n" in out
+    assert "would be unreachable: the policy asks" in out
+    assert "policygen apply" not in out
+    status, out, _ = run(capsys, "audit", "coverage", *given, "-q", "--format", "md")
+    assert "## Variants that policygen plan rejects\n" in out
 
 
 @slow

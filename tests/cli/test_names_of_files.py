@@ -143,4 +143,4 @@ def test_a_database_that_a_plan_names_and_that_is_not_here_is_asked_for(
     written("apply", "--cub", tree, "--plan", "../../here/plan.json", "-q")
     out = written("review", "--cub", tree)
     assert "the database is not here: ../data/run.db; name it with --db" in out
-    assert "found in no database" not in written("review", "--cub", tree, "--db", data)
+    assert "Not measured: " not in written("review", "--cub", tree, "--db", data)

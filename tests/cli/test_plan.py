@@ -159,7 +159,8 @@ def test_a_benchmark_that_has_no_entries_is_rejected_with_the_reason(capsys, tre
     status, out, _ = plan(capsys, tree, db, "-q")
     assert status == 0
     assert "  reject   T=I32 OffsetT=I32  ipt_7.tpb_128\n" in out
-    assert "its item count is nominal, of 8 bytes." in out
+    assert "its item count is nominal, of 8 bytes\n" in out
+    assert "what would take what is rejected:\n" in out
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,10 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     assert status == 0, err
     title = next(row for row in out.splitlines() if row.startswith("### changed: "))
     assert "value_size == 0 && " in title.replace("\\", "").replace("&amp;", "&")
-    assert f"effect: {len(effect['changed'])} workloads as planned" in out
+    count, every = len(effect["changed"]), effect["compared"]
+    assert f"effect: {count} of {every:,} as planned" in out
+    assert f"{every - count:,} of {every:,} as before (workloads times architectures)" in out
+    assert "are counted above" not in out
     assert "the struct families of the older dispatchers are left as they are" in str(
         run(capsys, "plan", "--cub", root("3.6.0"), "--db", measured, "--arch", "sm100", "-q")
     ).replace("\\n", " ")

@@ -28,8 +28,8 @@ def made(*wanted, version="3.0.0"):
 
 def test_a_version_that_is_not_at_hand_is_told():
     assert base_remarks(made((I32, LABEL)), "3.0.1", {}) == [
-        "measured on CCCL 3.0.0, and the tree is CUB 3.0.1: whether base is the same was not"
-        " asked; --measured-on TREE compares"
+        "the results are of CCCL 3.0.0, and the tree is CUB 3.0.1: whether their base is the same"
+        " is not known; --measured-on TREE compares them"
     ]
 
 

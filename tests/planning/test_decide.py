@@ -35,6 +35,8 @@ KEPT = "no variant passes the rules"
 BEST = "best score: 1.200000"
 SAME = "the values are these already"
 NONE = "no variant was measured for all 2"
+SHARED = "one entry decides 2 workloads, and "
+SAME_TYPES = "no type that an entry can name tells them apart"
 FLOAT_KEEPS = "an entry for float keeps what it had"
 
 
@@ -145,9 +147,10 @@ def test_a_conflict_names_who_wants_what_and_base_stays_a_fallback():
     wanted = {I32: ONE, F32: None, summed("I32", SQUARES): OTHER}
     made = plan(oracle, wanted)
     reason = (
-        "no variant was measured for all 3: cub.bench.reduce.sum T=I32 OffsetT=I32"
-        f" {ONE}, cub.bench.reduce.sum T=F32 OffsetT=I32 base,"
-        f" cub.bench.transform_reduce.sum T=I32 OffsetT=I32 {OTHER}"
+        "one entry decides 3 workloads, and no variant was measured for all 3;"
+        f" cub.bench.reduce.sum T=I32 OffsetT=I32 wants {ONE}, cub.bench.reduce.sum T=F32"
+        " OffsetT=I32 wants base, cub.bench.transform_reduce.sum T=I32 OffsetT=I32 wants"
+        f" {OTHER}"
     )
     assert told(made) == [
         ("I32 I32", "reject", reason),
@@ -163,7 +166,8 @@ def test_a_conflict_names_who_wants_what_and_base_stays_a_fallback():
 
 def test_a_conflict_within_one_benchmark_does_not_repeat_its_name():
     made = plan(sums(SUMS + SUM_INT), {I32: ONE, F32: OTHER})
-    reason = f"{NONE}: T=I32 OffsetT=I32 {ONE}, T=F32 OffsetT=I32 {OTHER}"
+    wants = f"T=I32 OffsetT=I32 wants {ONE}, T=F32 OffsetT=I32 wants {OTHER}"
+    reason = f"{SHARED}{NONE}; {wants}"
     assert told(made) == [("I32 I32", "reject", reason), ("F32 I32", "reject", reason)]
 
 
@@ -224,7 +228,10 @@ def test_two_types_that_no_entry_can_name_are_a_conflict():
     oracle.points = tuple(oracle.points)
     variant = "ipt_20.tpb_256.trp_1.ld_0.ns_100.dcid_1.l2w_300"
     made = plan(oracle, {keyed("I64", "C64"): variant}, arch="sm90")
-    reason = "an entry for A no would take every other type of this size, too"
+    reason = (
+        "an entry for A no would take every other type of this size, too: nothing in it names"
+        " the type"
+    )
     assert [reason for _, _, reason in told(made)] == [reason]
 
 
@@ -265,7 +272,8 @@ def test_a_type_whose_workloads_disagree_is_a_conflict(options, reason):
     oracle = sums(SUMS + SUM_INT, names=(SUM, SQUARES))
     made = plan(oracle, {I32: NOW, F32: ONE, summed("F32", SQUARES): OTHER}, **options)
     assert all(action.decision == "reject" for action in made.actions)
-    assert all(action.reason.startswith(f"{reason}: ") for action in made.actions)
+    told = f"one entry decides 3 workloads, and {reason}; "
+    assert all(action.reason.startswith(told) for action in made.actions)
 
 
 def test_split_takes_the_best_worst_case_where_types_tell_nothing_apart():
@@ -274,7 +282,7 @@ def test_split_takes_the_best_worst_case_where_types_tell_nothing_apart():
     made = plan(oracle, wanted, collisions="split", together=best(OTHER))
     assert [a.decision for a in made.actions] == ["add", "add"]
     made = plan(oracle, wanted, collisions="split")
-    assert made.actions[0].reason.startswith(f"they cannot be told apart by a type, and {NONE}: ")
+    assert made.actions[0].reason.startswith(f"{SHARED}{SAME_TYPES}, and {NONE}; ")
 
 
 def test_narrowing_an_entry_gives_the_rest_its_old_values_with_their_label():
@@ -382,8 +390,8 @@ def test_what_no_entry_can_keep_is_a_conflict():
     oracle.value = lambda families, index, point: {"items": 1}
     made = plan(oracle, {I32: OTHER, F32: None}, narrow=True)
     reason = (
-        "no entry can keep what cub.bench.reduce.sum T=F32 OffsetT=I32 has:"
-        f" T=I32 OffsetT=I32 {OTHER}, T=F32 OffsetT=I32 base"
+        f"{SHARED}no entry can keep what cub.bench.reduce.sum T=F32 OffsetT=I32 has;"
+        f" T=I32 OffsetT=I32 wants {OTHER}, T=F32 OffsetT=I32 wants base"
     )
     assert told(made) == [("I32 I32", "reject", reason), ("F32 I32", "fallback", KEPT)]
 
@@ -454,8 +462,8 @@ def test_a_variant_that_one_of_them_cannot_express_names_it_and_leaves_base_a_fa
     oracle = sums()
     made = plan(oracle, {I32: "ipt_20.tpb_256", F32: None}, together=best("ipt_20.tpb_256"))
     reason = (
-        "T=I32 OffsetT=I32: ipt_20.tpb_256: the variant has no parameter 'ipv'. It has: ipt, tpb:"
-        " T=I32 OffsetT=I32 ipt_20.tpb_256, T=F32 OffsetT=I32 base"
+        f"{SHARED}T=I32 OffsetT=I32: ipt_20.tpb_256: the variant has no parameter 'ipv'. It has:"
+        " ipt, tpb; T=I32 OffsetT=I32 wants ipt_20.tpb_256, T=F32 OffsetT=I32 wants base"
     )
     assert told(made) == [("I32 I32", "reject", reason), ("F32 I32", "fallback", KEPT)]
 
@@ -466,8 +474,9 @@ def test_one_variant_with_other_values_for_each_workload_is_a_conflict(options):
     last = {} if "together" not in options else {I32: None}
     oracle = sums(types=("I8", "I32"))
     made = plan(oracle, {summed("I8"): OTHER, I32: OTHER, **last}, **options)
-    reason = "one variant means different values for each of them: T=I8 OffsetT=I32"
+    reason = "one variant means different values for each of them; T=I8 OffsetT=I32 wants"
     if options.get("narrow"):
-        reason = f"they cannot be told apart by a type, and {reason}"
+        reason = f"{SAME_TYPES}, and {reason}"
+    reason = f"{SHARED}{reason}"
     assert list(decisions(made).values()) == ["reject", "fallback" if last else "reject"]
     assert made.actions[0].reason.startswith(reason)

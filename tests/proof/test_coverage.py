@@ -4,7 +4,7 @@ from policygen.model.coverage import Cell
 from policygen.model.cub import Cub
 from policygen.model.plan import Action, Options, Plan
 from policygen.model.resolve import DisabledEntry, EntryPlace, Resolution, ResolvedRow
-from policygen.proof.coverage import cells, fillable, shares, turned
+from policygen.proof.coverage import cells, fillable, shares, turned, unfilled
 
 CUB = Cub(root="/tree", version="3.0.1", dialect="specializations", found="--cub")
 BENCH = "cub.bench.scan.exclusive.sum"
@@ -96,19 +96,19 @@ def plan(arch, *actions):
 
 def test_what_pays_most_comes_first_and_what_is_tuned_is_not_missing():
     found = [cell(v, "default") for v in ("I8", "I16", "I32")] + [cell("I64", "tuned")]
-    could = fillable(
-        found,
-        [
-            plan("sm100", action("I8", "add", 1.1), action("I16", "update", 1.4)),
-            plan("sm100", action("I32", "reject", 2.0), action("I64", "update", 3.0)),
-            plan("sm90", action("I32", "add", 2.0)),
-        ],
-    )
+    plans = [
+        plan("sm100", action("I8", "add", 1.1), action("I16", "update", 1.4)),
+        plan("sm100", action("I32", "reject", 2.0), action("I64", "update", 3.0)),
+        plan("sm90", action("I32", "add", 2.0)),
+    ]
+    could = fillable(found, plans)
     assert [(one.workload["T"], one.score, one.databases) for one in could] == [
         ("I16", 1.4, ("run.db",)),
         ("I8", 1.1, ("run.db",)),
     ]
     assert could[0].name == f"{BENCH} T=I16"
+    (lost,) = unfilled(found, plans)
+    assert (lost.workload["T"], lost.score, lost.reason) == ("I32", 2.0, "")
 
 
 def test_what_turned_is_gained_or_lost_where_both_trees_have_the_workload():

@@ -305,5 +305,5 @@ def test_markdown_escapes_and_cuts_long_lists():
         line.count("|") - line.count("\\|") in {0, 4, 5, 6, 7, 8} for line in text.split("\n")
     )
     empty = render(document(fillable=()), "md")
-    assert "Nothing that is not tuned." in empty
+    assert "No cell that is not tuned." in empty
     assert "Since" not in empty

@@ -4,8 +4,8 @@ import pytest
 
 from policygen.model.changes import changes
 from policygen.model.effect import Changed, Effect, Wrong
-from policygen.model.plan import Action, Options, Plan, PlannedFile, Reached, Target
-from policygen.report.views.plan import SHOWN, print_effect, print_plan
+from policygen.model.plan import Action, Named, Options, Plan, PlannedFile, Reached, Target, Way
+from policygen.report.views.plan import SHOWN, print_apply, print_effect, print_plan
 from tests.planning.pretend import CUB, SUM
 
 RUN = {"gpu": "B200 (8192, 148, eccon)", "ctk": "13.0.88", "cccl": "v3.0.1"}
@@ -189,6 +189,36 @@ def test_a_long_variant_has_a_line_of_its_own(show):
     label = "ipt_20.tpb_256.trp_1.ld_0.ns_1000.dcid_7.l2w_1200.and_more_1.words_2"
     rows = show(plan(action("update", after=NOW, variant=label))).splitlines()
     assert rows[3:5] == ["  update   T=I32 OffsetT=I32", f"{' ' * 11} {label}"]
+
+
+def test_ways_stand_below_their_workloads_and_their_commands_are_not_folded(show):
+    names = [f"T{n}" for n in range(SHOWN + 2)]
+    named = tuple(Named(benchmark=SUM, workload={"T": t}) for t in names)
+    command = f"policygen emit --db {'a' * 90}.db"
+    ways = (
+        Way(kind="split", workloads=named[:1], what="an entry of its own", command=command),
+        Way(kind="emit", workloads=named[:1], what="a selector", command="policygen emit"),
+        Way(kind="emit", workloads=named, what="a selector", command="policygen emit -v"),
+    )
+    found = plan(action("reject", "I8", "it has no place"), ways=ways)
+    _, _, shown = show(found).partition("what would take what is rejected:\n")
+    assert shown.startswith(
+        f"  {SUM} T=T0\n    an entry of its own:\n      {command}\n    a selector:\n"
+        f"      policygen emit\n  {SUM} T=T0 | T=T1 | "
+    )
+    assert "and 2 more\n    a selector:\n      policygen emit -v\n" in shown
+
+
+def test_an_apply_says_where_to_look_for_what_is_rejected(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def shown(document):
+        print_apply(document, head=True)
+        return capsys.readouterr().out
+
+    told = "policygen plan says what would take what is rejected\n"
+    assert shown(ALL).endswith(told)
+    assert told not in shown(plan(action("update", after=NOW)))
 
 
 def effect(**more):

@@ -260,7 +260,8 @@ def test_annotations_name_file_and_line():
     assert annotations(whole()).splitlines() == [
         f"::error file={PATH},line=9,title=policygen threads-over-limit::{HOSTILE}",
         f"::error file={PATH},line=9,title=policygen never selected::100%25 of, that: is%0Alost",
-        f"::notice file={PATH},line=9,title=policygen no database row::found in no database",
+        f"::notice file={PATH},line=9,title=policygen not measured::no database is at hand (--db"
+        " names one)",
         "::error title=policygen effect::cub.bench.scan.exclusive.sum"
         f" T={HOSTILE} on sm90: it gets items 24",
         "::error title=policygen SASS::cub.bench.reduce.sum T=I8 on sm90: registers 8 → 9",
@@ -335,3 +336,46 @@ def test_no_name_of_a_file_begins_another_annotation():
     rows = annotations(document).removesuffix("\n").split("\n")
     assert all(row.startswith("::") for row in rows)
     assert any(row.startswith(f"::error file=a%2Cb%3Ac%0A%3A%3Ax%3A%3A{PATH}") for row in rows)
+
+
+def test_workloads_with_the_same_change_and_other_values_show_all_of_theirs():
+    first, last = differing(name="I8"), differing(name="I16")
+    other = {"before": {**first.before, "threads": 128}, "after": {**first.after, "threads": 128}}
+    rows = (first, differing(name="U8"), last.model_copy(update=other))
+    text = render(review(entry(reached=rows)), "html")
+    assert text.count("all resolved values on sm90") == 1
+    labels = re.findall(r'aria-label="(Resolved values on .*?)"', text)
+    assert labels == [
+        "Resolved values on sm90 for scan.exclusive.sum T=I8, scan.exclusive.sum T=U8",
+        "Resolved values on sm90 for scan.exclusive.sum T=I16",
+    ]
+    assert text.count("<td>threads</td>") == 1
+
+
+def test_two_counts_are_explained():
+    effect = Effect(
+        cub=CUB, toolchain="nvcc", headers=("tuning_scan.cuh",), archs=("sm90",), compared=80,
+        changed=(), wrong=(),
+    )  # fmt: skip
+    text = render(review(entry(), effect=effect, changed=3), "md")
+    assert "477 of 480 as before (workloads times architectures)" in text
+    assert "2 more change on what may come between known architectures" in text
+    assert "effect: 0 of 80 as planned, all others as before" in text
+    assert "\n80 compared (workloads times architectures), 0 changed (none), 0 wrong" in text
+    assert "\n480 are counted above: this page asks about all that the changed headers" in text
+    same = effect.model_copy(update={"compared": 480})
+    assert "are counted above" not in render(review(entry(), effect=same), "md")
+    assert "between known" not in render(review(entry(), effect=same, changed=1), "md")
+
+
+@pytest.mark.parametrize(
+    ("databases", "told"),
+    [
+        ((), "Not measured: no database is at hand (--db names one)."),
+        (("run.db",), "Not measured: no row of run.db has these values."),
+    ],
+)
+def test_where_was_looked_for_measurements_is_told(databases, told):
+    text = render(review(entry(evidence=()), databases=databases), "md")
+    assert told.replace("_", "\\_") in text
+    assert "0 workloads measured" in text

@@ -41,7 +41,7 @@ class Returns:
             except InputError as none:
                 if benchmark.first is not None:
                     return self.first(benchmark, told)
-                raise InputError(f"{error.in_line}; {none.in_line}") from none
+                raise InputError(_neither(error, none)) from none
         with contextlib.suppress(InputError):
             return self._known_types(spot)
         return spot
@@ -186,3 +186,10 @@ class Returns:
         now = next((each for each in read.returns if each.entry.body_span == span), None)
         truth = Truth(told.traits, self.arch, read.constants)
         return replace(spot, now=now, truth=truth, enumerations=read.enumerations)
+
+
+def _neither(decides: InputError, added: InputError) -> str:
+    """Why the return that decides is not changed, and why none is added; one reason once."""
+    if added.message in decides.message:
+        return decides.in_line
+    return f"{decides.in_line}; and none can be added: {added.in_line}"

@@ -96,7 +96,8 @@ class Specialization(FamilySpot):
         """Why no entry can be added: it would take others, too."""
         parameter = None if self.entry else too_general(self.family, self.key)
         return parameter and (
-            f"an entry for {parameter} no would take every other type of this size, too"
+            f"an entry for {parameter} no would take every other type of this size, too: nothing in"
+            " it names the type"
         )
 
     def saying(self, measured: BenchmarkBinding, shown: Values) -> Spot | None:

@@ -2,6 +2,7 @@
 
 from policygen.model.review import Review
 from policygen.portable import portable
+from policygen.report.views.review_words import unfound
 from policygen.untrusted import annotation
 
 KINDS = {"error": "error", "warning": "warning"}
@@ -20,8 +21,8 @@ def annotations(document: Review) -> str:
         if lost := entry.unreachable:
             rows.append(annotation("error", "never selected", lost.reason, path, lost.line))
         if entry.reached and not entry.evidence:
-            text, line = "found in no database", entry.place.line
-            rows.append(annotation("notice", "no database row", text, path, line))
+            text, line = unfound(document), entry.place.line
+            rows.append(annotation("notice", "not measured", text, path, line))
     places = document.unprovable
     rows += [annotation("error", one.rule, one.message, one.path, one.line) for one in places]
     wrong = document.effect.wrong if document.effect else ()

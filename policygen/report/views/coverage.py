@@ -8,6 +8,7 @@ from policygen.model.coverage import (
     Coverage,
     Fillable,
     Turned,
+    Unfilled,
 )
 from policygen.model.workload import axes, point_of
 from policygen.portable import portable
@@ -67,10 +68,17 @@ def coverage(document: Coverage, *, head: bool, verbose: bool) -> Iterator[Block
         yield BLANK
     if document.fillable is not None:
         cells = plural(len(document.fillable), "cell")
-        yield Note(f"the databases could fill {cells}:", "bold", folded=True)
+        told = f"{cells}:" if document.fillable else "no cell that is not tuned"
+        yield Note(f"the databases could fill {told}", "bold", folded=True)
         yield from _listed([*map(_fillable, document.fillable)], verbose=verbose)
         if document.fillable:
-            yield Note("  policygen apply writes them, and proves it", "dim", folded=True)
+            told = "  policygen apply writes them: the compiler was asked"
+            yield Note(told, "dim", folded=True)
+        yield BLANK
+    if document.unfilled:
+        cells = plural(len(document.unfilled), "cell")
+        yield Note(f"policygen plan rejects their variants for {cells}:", "bold", folded=True)
+        yield from _listed([*map(_unfilled, document.unfilled)], verbose=verbose)
         yield BLANK
     if document.compared is not None:
         yield Words(f"since {tree_line(document.compared.cub)}:", "bold")
@@ -98,9 +106,14 @@ def _entry(one: Undecided) -> Iterator[Block]:
         yield Words(one.reason, "dim", "    ", "    ")
 
 
-def _fillable(one: Fillable) -> Iterator[Block]:
+def _fillable(one: Fillable, style: str = "green") -> Iterator[Block]:
     words = [f"{one.score:.3f}", short(one.name), "on", one.arch, f"({one.status})", one.variant]
-    yield Words(words, "green", "  ")
+    yield Words(words, style, "  ")
+
+
+def _unfilled(one: Unfilled) -> Iterator[Block]:
+    yield from _fillable(one, "yellow")
+    yield Words(one.reason, "dim", "    ", "    ")
 
 
 def _turned(one: Turned) -> Iterator[Block]:

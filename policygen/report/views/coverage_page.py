@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from policygen.model.coverage import STATUSES, Cell, Coverage, Fillable, Share
+from policygen.model.coverage import STATUSES, Cell, Coverage, Fillable, Share, Unfilled
 from policygen.model.workload import axes
 from policygen.report.blocks import (
     Block,
@@ -38,6 +38,7 @@ from policygen.report.views.coverage_words import (
     undecided,
 )
 
+VARIANTS = (Column("score", "n"), "benchmark", "workload", "arch", "now", "variant")
 SHORT = {"tuned": "tuned", "default": "·", "disabled": "off", "unreachable": "never"}
 
 
@@ -57,6 +58,10 @@ def blocks(document: Coverage, *, page: bool) -> Iterator[Block]:
         title = "What the databases could fill"
         yield Heading(title)
         yield _could(document.fillable, title)
+    if document.unfilled:
+        title = "Variants that policygen plan rejects"
+        yield Heading(title)
+        yield _rejected(document.unfilled, title)
     if page:
         yield from _heat_map(document)
     else:
@@ -118,15 +123,21 @@ def _matrix(document: Coverage) -> Iterator[Block]:
 
 def _could(found: Sequence[Fillable], title: str) -> Block:
     if not found:
-        return Note("Nothing that is not tuned.")
-    rows: list[list[Inline | Styled]] = []
-    for one in found:
-        place = (short(one.benchmark), " ".join(axes(one.workload)), one.arch)
-        now = Styled(one.status, one.status)
-        rows.append([one.score, *place, now, Styled(one.variant, "mono")])
-    columns = (Column("score", "n"), "benchmark", "workload", "arch", "now", "variant")
+        return Note("No cell that is not tuned.")
     anchors = [cell_anchor("fillable", one) for one in found]
-    return Table(columns, rows, label=title, shown=ROWS, anchors=anchors)
+    rows = [_variant(one) for one in found]
+    return Table(VARIANTS, rows, label=title, shown=ROWS, anchors=anchors)
+
+
+def _rejected(found: Sequence[Unfilled], title: str) -> Block:
+    anchors = [cell_anchor("unfilled", one) for one in found]
+    rows = [[*_variant(one), one.reason] for one in found]
+    return Table((*VARIANTS, "why"), rows, label=title, shown=ROWS, anchors=anchors)
+
+
+def _variant(one: Fillable) -> list[Inline | Styled]:
+    place = (short(one.benchmark), " ".join(axes(one.workload)), one.arch)
+    return [one.score, *place, Styled(one.status, one.status), Styled(one.variant, "mono")]
 
 
 def _entries(lots: Iterable[Undecided], title: str) -> Table:

@@ -43,9 +43,26 @@ def planned(plan: Plan, *, head: bool, verbose: bool) -> Iterator[Block]:
     yield from _reached(plan, verbose=verbose)
     if plan.policies:
         yield Words(f"new in the chain: {', '.join(plan.policies)}")
+    yield from _ways(plan)
     yield from remarks(plan.remarks)
     if head:
         yield Words(_summary(plan))
+
+
+def _ways(plan: Plan) -> Iterator[Block]:
+    """Show what would take what is rejected; commands are not folded, so that they can be typed."""
+    if plan.ways:
+        yield Note("what would take what is rejected:", "yellow", folded=True)
+    for benchmark, ways in groupby(plan.ways, key=lambda way: way.workloads[0].benchmark):
+        for one, lot in groupby(ways, key=lambda way: way.workloads):
+            names = [word for named in one[:SHOWN] for word in (*axes(named.workload), "|")][:-1]
+            more = [f"and {len(one) - SHOWN} more"] if len(one) > SHOWN else []
+            yield Words([benchmark, *names, *more], "", "  ", "    ")
+            for way in lot:
+                yield Words(f"{way.what}:", "", "    ", "    ")
+                yield Note(f"      {way.command}", "bold")
+    if plan.ways:
+        yield BLANK
 
 
 def applied(plan: Plan, *, head: bool) -> Iterator[Block]:
@@ -61,6 +78,9 @@ def applied(plan: Plan, *, head: bool) -> Iterator[Block]:
     yield from untouched((action.decision for action in plan.actions), "what they had")
     yield from _reached(plan, verbose=False)
     yield from remarks(plan.remarks)
+    if any(action.decision == "reject" and action.variant for action in plan.actions):
+        told = "policygen plan says what would take what is rejected"
+        yield Note(told, "dim", folded=True)
 
 
 def _variant(action: Action) -> str:

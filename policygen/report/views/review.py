@@ -31,7 +31,7 @@ from policygen.report.blocks import (
 )
 from policygen.report.console import plural, short, tree_line
 from policygen.report.facts import standing_out
-from policygen.report.views.review_cards import cards, versions
+from policygen.report.views.review_cards import cards
 from policygen.report.views.review_facts import (
     NOISE,
     entry_anchor,
@@ -41,6 +41,7 @@ from policygen.report.views.review_facts import (
     other_anchor,
     runtime_point,
 )
+from policygen.report.views.review_words import COUNTED, EACH, unfound, versions
 from policygen.report.views.sass import alike
 
 COMMENT = 65_536
@@ -91,8 +92,7 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         yield Heading("Entries")
         yield Filters("any word", _choices(document))
     for one in document.entries[:rows]:
-        asked = bool(document.compared)
-        yield Chapter(list(_entry(one, rows, asked=asked)), "entry", _facets(one))
+        yield Chapter(list(_entry(one, rows, document)), "entry", _facets(one))
     if rows and len(document.entries) > rows:
         yield Note(f"and {len(document.entries) - rows} more")
     if document.others:
@@ -108,12 +108,7 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         columns = ("decision" if page else "", "workload", "reason")
         anchors = [f"actions/{named(one)}" for one in document.actions]
         yield Table(columns, found, label=title, shown=rows, anchors=anchors)
-    if document.effect:
-        yield Heading("Effect", level)
-        yield from _effect(document.effect, rows)
-    if document.sass:
-        yield Heading("Machine code", level)
-        yield from _sass(document.sass, rows)
+    yield from _proofs(document, level, rows)
     if page and document.diffs:
         yield Heading("Headers")
     for diff in document.diffs[:rows]:
@@ -121,6 +116,18 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
     if document.commands:
         yield Heading("To see it again", level)
         yield Code(document.commands, "sh")
+
+
+def _proofs(document: Review, level: int, rows: int | None) -> Iterator[Block]:
+    """Show what proves that the change does what it says, and nothing else."""
+    if document.effect:
+        yield Heading("Effect", level)
+        yield from _effect(document.effect, rows)
+        if document.effect.compared != document.compared:
+            yield Note(f"{document.compared:,} are counted above: {COUNTED}", "soft")
+    if document.sass:
+        yield Heading("Machine code", level)
+        yield from _sass(document.sass, rows)
 
 
 def _facets(*entries: ReviewedEntry) -> dict[str, list[str]]:
@@ -138,7 +145,7 @@ def _choices(document: Review) -> dict[str, tuple[str, Sequence[str]]]:
     return {name: (title, facets[name]) for name, title in zip(facets, titles, strict=True)}
 
 
-def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Block]:
+def _entry(one: ReviewedEntry, rows: int | None, document: Review) -> Iterator[Block]:
     page, name = rows is None, one.place.name
     badge: Inline = ((one.change, f"badge {one.change}"), (" ", ""), (name, "code"))
     yield Heading(badge if page else f"{one.change}: {name}", 3, entry_anchor(one))
@@ -161,11 +168,11 @@ def _entry(one: ReviewedEntry, rows: int | None, *, asked: bool) -> Iterator[Blo
     for (arch, changed), lot in list(lots.items())[:rows]:
         yield from _lot(arch, changed, lot, rows)
     if not lots:
-        yield Note(_untouched(one) if asked else UNASKED)
+        yield Note(_untouched(one) if document.compared else UNASKED)
     for found in one.evidence[:rows]:
         yield from _evidence(found, rows)
     if one.reached and not one.evidence:
-        yield Note("No database row found.", "warn")
+        yield Note(f"Not measured: {unfound(document)}.", "warn")
     told = [f"{f.severity}: {f.message} ({f.rule}, line {f.line})" for f in one.findings]
     told += [f"never selected: {one.unreachable.reason}"] if one.unreachable else []
     yield from (Note(text, "warn") if page else Listing([text]) for text in told)
@@ -211,12 +218,17 @@ def _lot(arch: str, changed: str, lot: Sequence[Differing], rows: int | None) ->
         yield Listing([f"on {arch}: {told}{more}"])
         return
     yield Note(((arch, "bold"), (f": {told}", "")))
-    pairs = _pairs(lot[0])
-    whole = [[n, was, now if was == now else ((now, "bold"),)] for n, was, now in pairs]
-    table = Table(
-        ("value", "before", "after"), whole, "values", f"Resolved values of {names[0]} on {arch}"
-    )
-    yield Fold(f"all resolved values on {arch}", [table])
+    alike: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
+    for row, name in zip(lot, names, strict=True):
+        alike.setdefault(tuple(_pairs(row)), []).append(name)
+    blocks: list[Block] = []
+    for pairs, own in alike.items():
+        if len(alike) > 1:
+            blocks.append(Note(f"for {', '.join(own)}:"))
+        whole = [[n, was, now if was == now else ((now, "bold"),)] for n, was, now in pairs]
+        label = f"Resolved values on {arch} for {', '.join(own)}"
+        blocks.append(Table(("value", "before", "after"), whole, "values", label))
+    yield Fold(f"all resolved values on {arch}", blocks)
 
 
 def _changed(row: Differing) -> str:
@@ -276,7 +288,7 @@ def _effect(one: Effect, rows: int | None) -> Iterator[Block]:
     counts = {role: roles.count(role) for role in ("written", "shared", "later")}
     told = ", ".join(f"{count} {role}" for role, count in counts.items() if count)
     yield Note(
-        f"{one.compared:,} compared, {len(one.changed):,} changed ({told or 'none'}),"
+        f"{one.compared:,} compared {EACH}, {len(one.changed):,} changed ({told or 'none'}),"
         f" {len(one.wrong):,} wrong; {one.covered}"
     )
     if one.wrong:

@@ -2,11 +2,12 @@
 
 from policygen.model.arch import arch_number
 from policygen.model.resolve import Differing
-from policygen.model.review import Evidence, Review
+from policygen.model.review import Review
 from policygen.model.workload import axes, point_of
 from policygen.report.blocks import Card, Cards
 from policygen.report.console import plural
 from policygen.report.views.review_facts import NOISE, measured
+from policygen.report.views.review_words import counted, unfound, versions
 
 
 def cards(document: Review) -> Cards:
@@ -46,24 +47,19 @@ def _what(document: Review) -> tuple[tuple[str, str], list[str]]:
     points = plural(len({point_of(row.benchmark, row.workload) for row in rows}), "workload")
     archs = ", ".join(sorted({row.arch for row in rows}, key=arch_number))
     others = f"{points} with other values on {archs}" if rows else "no workload gets other values"
-    return head, [others, f"{document.compared - len(rows):,} of {document.compared:,} as before"]
+    return head, [others, *counted(document, len(rows))]
 
 
 def _why(document: Review) -> tuple[tuple[str, str], list[str]]:
     found = measured(document)
     if not found:
-        return ("0", "workloads measured"), ["no database row was found for what was written"]
+        return ("0", "workloads measured"), [unfound(document)]
     scores = sorted(one.scored.score for one in found)
     span = f"{scores[0]:.3f}" if len(scores) == 1 else f"{scores[0]:.3f} to {scores[-1]:.3f}"
     gpus = dict.fromkeys(one.gpu.partition("(")[0].strip() for one in found)
     told = f"{plural(len(found), 'workload')} measured on {', '.join(gpus)}"
     words = "is the score" if len(scores) == 1 else "are the scores"
     return (span, words), [told, "; ".join(dict.fromkeys(map(versions, found)))]
-
-
-def versions(one: Evidence) -> str:
-    """Name what it was measured with."""
-    return f"CUDA {one.ctk}, CCCL {one.cccl}"
 
 
 def _proven(document: Review) -> tuple[tuple[str, str], list[str]]:
@@ -79,7 +75,7 @@ def _proven(document: Review) -> tuple[tuple[str, str], list[str]]:
     elif effect.wrong:
         rows = [f"effect: {len(effect.wrong)} wrong"]
     else:
-        changed = plural(len(effect.changed), "workload")
+        changed = f"{len(effect.changed):,} of {effect.compared:,}"
         rows = [f"effect: {changed} as planned, all others as before"]
     if sass is None:
         rows.append("machine code: not compared")

@@ -1,0 +1,94 @@
+"""Which rejected results are asked about, when something else might take them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from policygen.app import ways
+from policygen.errors import InputError
+from policygen.model.plan import Action, Given, Named, Options, Plan, Way
+from tests.app.test_commands import CUB
+from tests.planning.pretend import summed, want
+
+RUN = {"gpu": "H200 (6144, 132, eccon)", "ctk": "13.0.88", "cccl": "v3.0.1"}
+NAMES = ("merge", "scan", "sort", "sum", "top")
+SCORES = (1.1, 1.5, 1.2, 1.3, 1.4)
+
+
+def action(name, score=1.2, **fields):
+    given = {
+        "benchmark": f"cub.bench.{name}",
+        "workload": {"T": "I8"},
+        "decision": "reject",
+        "reason": "it has no place",
+        "variant": "ipt_7",
+        "scores": (score, 1.0, 1.1, 1.3),
+        "databases": ("run.db",),
+    }
+    return Action(**{**given, **RUN, **fields})
+
+
+def asked(*actions):
+    plan = Plan(cub=CUB, toolchain="nvcc", options=Options(arch="sm90"), actions=actions, files=())
+    known = {one.point: SimpleNamespace(**RUN, databases=("run.db",)) for one in actions}
+    return ways.Rejecting(None, None, None, (), plan, Given(databases=("run.db",)), known)
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """The benchmarks that something is asked about."""
+    found = []
+
+    def way(_, name, lost):
+        found.append(name.removeprefix("cub.bench."))
+        named = tuple(Named(benchmark=a.benchmark, workload=a.workload) for a in lost)
+        yield Way(kind="emit", workloads=named, what="a selector", command="policygen emit")
+
+    monkeypatch.setattr(ways, "_split", lambda *_: ())
+    monkeypatch.setattr(ways, "_emit", way)
+    return found
+
+
+def test_the_best_are_asked_about_and_the_others_are_told(tried):
+    rejected = [action(name, score) for name, score in zip(NAMES, SCORES, strict=True)]
+    found, remarks = ways.find_ways(asked(*rejected))
+    assert tried == ["scan", "sum", "top"]
+    assert [one.workloads[0].benchmark for one in found] == [f"cub.bench.{n}" for n in tried]
+    assert remarks == (
+        "what would take rejected results was asked for 3 of 5 benchmarks;"
+        " -R 'cub.bench.sort$' asks for another one",
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"decision": "fallback"},
+        {"variant": None},
+        {"legacy": True},
+        {"databases": ("other.db",)},  # measured again: another run of it counts
+        {"cccl": "v3.2.0"},
+    ],
+)
+def test_what_is_no_rejected_result_is_not_asked_about(tried, fields):
+    assert ways.find_ways(asked(action("scan", **fields))) == ((), ())
+    assert tried == []
+
+
+def test_what_cannot_be_asked_is_not_said(tried, monkeypatch):
+    def refused(*_):
+        raise InputError("no compiler")
+
+    monkeypatch.setattr(ways, "_split", refused)
+    found, _ = ways.find_ways(asked(action("scan")))
+    assert [one.kind for one in found] == ["emit"]
+
+
+def test_a_single_workload_is_named_as_its_database_calls_it():
+    one = want(summed("I8"), "ipt_7")
+    many = asked(action("scan"), action("sum"))
+    (lost, _) = many.plan.actions
+    known = {lost.point: one}
+    single = ways.Rejecting(None, None, None, (), many.plan, many.given, known)
+    assert ways._axes(single, [lost]) == ["T=I8", "OffsetT=I32"]
+    assert ways._axes(single, many.plan.actions) == ()
