@@ -86,7 +86,7 @@ def find_repository(folder: Path) -> Repository | None:
         if owner not in (os.geteuid(), folder.stat().st_uid):
             raise InputError(
                 f"{place / '.git'} belongs to another user than {folder}",
-                "It is not asked: compare with a folder.",
+                "policygen reads no such repository: compare with a folder.",
             )
         return Repository(place)
     return None

@@ -101,7 +101,7 @@ def plan_ranked(
     plan = with_families(work, planner, workloads)
     if not prove and plan.edits:
         told_not = "what the change does, and what later architectures inherit"
-        remarks.append(f"the compiler was not asked {told_not} (--no-prove)")
+        remarks.append(f"--no-prove: nobody asked the compiler {told_not}")
     if ways is not None:
         asked_for = asked_of(session, results, planner, workloads, plan, ways)
         found_ways, more = find_ways(asked_for)

@@ -159,7 +159,7 @@ def _unasked(
     entries = touched(change.before.headers, change.after.headers)
     findings = change.findings() if entries else ()
     told, _ = reviewed(entries, (), Known((), findings, ()))
-    remark = "the compiler was not asked" if change.contents else "no tuning header differs"
+    remark = "nobody asked the compiler" if change.contents else "no tuning header differs"
     remarks = (*change.remarks, remark)
     return Review(
         cub=cub,

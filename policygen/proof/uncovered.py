@@ -10,8 +10,8 @@ from policygen.model.tuning import Entry, Family
 from policygen.proof.review import Touched
 from policygen.proof.sites import bound_headers
 
-UNBOUND = "no binding covers this header: what its change selects was not asked"
-UNDECIDED = "decides no workload that is bound: what its change selects was not asked"
+UNBOUND = "no binding covers this header: what its change selects is not known"
+UNDECIDED = "decides no workload that is bound: what its change selects is not known"
 
 
 def uncovered_headers(

@@ -76,7 +76,7 @@ def test_an_entry_that_decides_no_workload_is_told(changed):
     line = changed.place.line
     assert where == [
         f"tuning_blur.cuh:{line}: get_sm90_tuning: key_size == 4 decides no workload that is"
-        " bound: what its change selects was not asked"
+        " bound: what its change selects is not known"
     ]
 
 
@@ -138,7 +138,7 @@ def test_a_default_is_no_entry_of_a_workload(changed):
 def test_headers_without_a_binding_are_told_where_their_code_differs():
     lines = {"tuning_blur.cuh": 7, "tuning_same.cuh": None, "tuning_scan.cuh": 3}
     assert [one.where for one in uncovered_headers(lines, "3.6.0", lines.get)] == [
-        "tuning_blur.cuh:7: no binding covers this header: what its change selects was not asked"
+        "tuning_blur.cuh:7: no binding covers this header: what its change selects is not known"
     ]
 
 

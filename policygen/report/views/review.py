@@ -49,7 +49,7 @@ COMMENT = 65_536
 UNTOUCHED = "No workload gets other values by it: those that it decides keep theirs."
 DEFAULT = "It is a default: what gets other values by it, if anything does, is listed below."
 UNDECIDED = "No workload that was asked is decided by it."
-UNASKED = "Which workloads get other values by it is not known: the compiler was not asked."
+UNASKED = "Which workloads get other values by it is not known: nobody asked the compiler."
 COMPUTED = "No workload gets other values by it alone: it computes them from other returns."
 
 
