@@ -383,7 +383,8 @@ def test_a_repository_of_another_user_is_not_asked(tree, monkeypatch):
     with pytest.raises(InputError) as raised:
         open_revision(open_tree(tree), "honest")
     assert str(raised.value) == (
-        f"{stranger} belongs to another user than {tree}\n  policygen reads no such repository: compare with a folder."
+        f"{stranger} belongs to another user than {tree}"
+        "\n  policygen reads no such repository: compare with a folder."
     )
     assert uncommitted([tree / HEADER]) == ()
     assert paths_in_repository([tree / HEADER], tree) == (HEADER,)
