@@ -244,7 +244,7 @@ def test_fields_of_aggregates_are_read_by_name():
 @pytest.mark.parametrize(("below", "since"), [("3.2.0", "3.5.0")])
 def test_operators_are_classified_as_the_version_spells_it(below, since):
     """enum-rename."""
-    assert "classify_op<OpT>()" in family("reduce", "sm100_tuning", below).args
+    assert "classify_op<OpT>()" in family("reduce", "sm100_tuning", below, "reduce").args
     assert "classify_op<OpT>" in family("reduce", "sm100_tuning", since).args
     assert family("scan", "sm80_tuning", since).args[0] == "classify_type<AccumT>"
 

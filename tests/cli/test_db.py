@@ -225,7 +225,7 @@ def test_plots_are_written_to_a_path(demo, capsys, tmp_path, name, more):
         (["coverage", "-R", "zzz", "demo.db"], "nothing matches\n"),
         (["top", "binary"], "binary: neither a tuning database nor a result of NVBench\n"),
         (["choose", "--current", "foo", "demo.db"], "--current 'foo' is no variant label\n"),
-        (["plot", "demo.db", "-a", "T{ct}=I8", "-o", "demo.db"], "demo.db: exists already, and"),
+        (["plot", "demo.db", "-a", "T{ct}=I8", "-o", "demo.db"], "demo.db: is a database, which"),
         (["export", "demo.db", "-o", "rows.xls"], "rows.xls: a table is written to .csv or "),
         (["plot", "demo.db", "-o", "a.svg"], "4 workloads match, a plot shows one:\n    cub."),
         (["plot", "demo.db", "-R", "none", "-o", "a.svg"], "nothing matches\n"),

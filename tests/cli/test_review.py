@@ -381,7 +381,7 @@ def test_what_no_binding_covers_is_said_first(capsys, tmp_path, more):
     after = tree_with(tmp_path / "after", UNBOUND.format(1000), more)
     status, out, err = review(capsys, "--cub", after, "--base", before)
     assert status == 1, err
-    told = f"not proven: {NEW}:1: no binding covers this header: what its change selects was not"
+    told = f"not proven: {NEW}:1: no binding covers this header: what its change selects is not"
     assert out.index(told) < out.index("~~~diff")
     assert ("no binding covers what changed" in out) != bool(more)
     assert ("as before" in out) == bool(more)

@@ -8,6 +8,7 @@ import pytest
 
 from policygen.cli.main import main
 from policygen.errors import MissingToolError
+from policygen.installation import pip
 from policygen.model.results import Rules
 from policygen.results import decoder
 from policygen.results.bootstrap import DRAWS, generator, medians
@@ -162,7 +163,7 @@ def test_a_decoder_that_answers_nothing_is_ended_and_no_fault_of_the_database(mo
     with decoder.Decoder() as found, pytest.raises(MissingToolError) as caught:
         found.decode([b"x"])
     assert str(caught.value) == (
-        "an fpzip that works is missing\n  pip install --force-reinstall fpzip"
+        f"an fpzip that works is missing\n  {pip()} install --force-reinstall fpzip"
     )
 
 
