@@ -65,6 +65,7 @@ def folder(tmp_path, monkeypatch):
     changed_tree(tmp_path / "made", "3.0.1", own).rename(headers / "3.0.1")
     (headers / ".current").write_text("3.0.1\n")
     changed_tree(tmp_path / "newer", "3.6.0", {}).rename(tmp_path / "cccl")
+    changed_tree(tmp_path / "newest", "3.6.0", {}).rename(headers / "3.6.0")
     demo_database(tmp_path / "demo.db")
     for name, label in (("base", "base"), ("ipt_19.tpb_512", "variant")):
         nvbench(tmp_path, f"{name}/result.json", 2.0, f"bin/cub.bench.reduce.sum.{label}")
