@@ -159,7 +159,8 @@ def test_types_and_names_of_the_library_are_the_same():
 @pytest.mark.nvcc
 def test_the_demo_prints_what_is_shown(folder, capsys):
     (folder / "cub_headers/.current").unlink()
-    shutil.rmtree(folder / "cub_headers/3.0.1")
+    for version in ("3.0.1", "3.6.0"):
+        shutil.rmtree(folder / "cub_headers" / version)
     (block,) = [block for _, block in blocks() if block.startswith(f"$ {DEMO}\n")]
     compare(["demo"], block.partition("\n")[2], folder, capsys)
 
