@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from policygen import resources
 from policygen.environment import which
+from policygen.paths import nearby
 
 NAME = "policygen"
 _PACKAGE = Path(__file__).resolve().parent
@@ -61,12 +62,6 @@ def pip() -> str:
 def this_python() -> str:
     """How a shell calls the Python that runs."""
     return shlex.quote(nearby(Path(sys.executable)))
-
-
-def nearby(path: Path) -> str:
-    """A path as it is from here, when it is below the current folder."""
-    here = Path.cwd()
-    return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
 
 
 def requirements() -> Mapping[str, tuple[Requirement, ...]]:

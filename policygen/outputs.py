@@ -10,7 +10,7 @@ MAKER = "policygen"
 """What plots and tables name as the program that made them."""
 _ENDS = 1 << 16
 """As many bytes of each end of a file are looked at."""
-_DATABASE = b"SQLite format 3\0"
+SQLITE = b"SQLite format 3\0"
 _MARKS = tuple(
     re.compile(mark, re.DOTALL)
     for mark in (
@@ -53,7 +53,7 @@ def check_free(path: Path, *, force: bool = False, ours: bool = True) -> None:
         raise InputError(f"{path}: a folder stands there")
     if not path.exists() or is_stream(path):
         return
-    if ours and _ends(path).startswith(_DATABASE):
+    if ours and _ends(path).startswith(SQLITE):
         raise InputError(f"{path}: is a database, which no text replaces", "Name another file.")
     if force:
         return

@@ -22,7 +22,7 @@ from policygen.edit.worktree import uncommitted
 from policygen.errors import InputError
 from policygen.model.effect import Effect
 from policygen.model.plan import Applied, Plan
-from policygen.report.console import nearby
+from policygen.paths import nearby
 from policygen.report.views.plan import effect_summary
 from policygen.source.files import read_bytes
 from policygen.stopping import stopping

@@ -14,12 +14,12 @@ from policygen.errors import InputError, SourceError
 from policygen.model.lint import Finding
 from policygen.model.review import HeaderDiff
 from policygen.model.tuning import Scan
+from policygen.paths import nearby
 from policygen.proof.intervals import AskedArchs, asked_archs
 from policygen.proof.lint.place import HeaderSource
 from policygen.proof.lint.run import lint
 from policygen.proof.overlay import overlay
 from policygen.proof.toolchain import find_toolchain
-from policygen.report.console import nearby
 from policygen.source.files import read_bytes
 from policygen.textdiff import unified
 from policygen.tree.manifest import shipped

@@ -10,10 +10,9 @@ from policygen.app.check_tools import COMPILING, failed, fine
 from policygen.app.stores import STORE, heard_store
 from policygen.edit.journal import history
 from policygen.errors import PolicygenError
-from policygen.installation import nearby
 from policygen.model.cub import Cub
 from policygen.model.doctor import Check
-from policygen.paths import cache_folder
+from policygen.paths import cache_folder, nearby
 from policygen.report.console import plural, tree_line
 from policygen.tree.manifest import shipped
 from policygen.tree.search import all_found

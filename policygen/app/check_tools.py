@@ -6,8 +6,9 @@ from functools import partial
 
 from policygen.environment import which
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
-from policygen.installation import add, nearby
+from policygen.installation import add
 from policygen.model.doctor import Check
+from policygen.paths import nearby
 from policygen.process import run
 from policygen.proof.toolchain import Toolchain, find_disassembler, find_toolchain
 from policygen.proof.trial import compile_trial

@@ -16,11 +16,12 @@ from policygen.model.sass import Units
 from policygen.model.selection import Spot
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
+from policygen.paths import nearby
 from policygen.proof.sass.archs import left_alone, tuned, unread
 from policygen.proof.sass.benchmarks import Checkout, absent, sources
 from policygen.proof.sass.calls import Wanted, WorkloadUnit, calls, without_call
 from policygen.proof.sites import nothing_bound
-from policygen.report.console import nearby, plural
+from policygen.report.console import plural
 from policygen.source.files import read_bytes
 from policygen.steps import Progress
 from policygen.tree.changes import changed_files

@@ -6,6 +6,7 @@ from pathlib import Path
 from policygen import tree
 from policygen.demo.database import GPU, demo_database
 from policygen.errors import InputError
+from policygen.outputs import SQLITE
 from policygen.tree.manifest import shipped
 from policygen.tree.store import current
 
@@ -48,7 +49,7 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
 
 def _is_demo(data: bytes) -> bool:
     """Whether a file is a demo's database: it names a GPU that nobody has."""
-    return not data or (data.startswith(b"SQLite format 3\0") and GPU.encode() in data)
+    return not data or (data.startswith(SQLITE) and GPU.encode() in data)
 
 
 def write_database(path: Path) -> None:

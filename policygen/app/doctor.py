@@ -8,8 +8,9 @@ from pathlib import Path
 from policygen import __version__, settings_file
 from policygen.app.check_places import check_places
 from policygen.app.check_tools import check_tools, fine
-from policygen.installation import Requirement, add, again, clone, nearby, requirements
+from policygen.installation import Requirement, add, again, clone, requirements
 from policygen.model.doctor import Check, Doctor
+from policygen.paths import nearby
 
 NEEDED_BY = {
     "cuda": ("whatever asks the compiler, where there is no CUDA toolkit",),

@@ -16,11 +16,11 @@ from policygen.model.effect import Effect
 from policygen.model.plan import Plan
 from policygen.model.resolve import Resolution
 from policygen.model.tuning import TuningHeader
+from policygen.paths import nearby
 from policygen.planning import legacy
 from policygen.planning.judge import judge
 from policygen.proof.lint.outside import unprovable
 from policygen.proof.oracle import Compiler
-from policygen.report.console import nearby
 from policygen.report.views.plan import effect_summary
 from policygen.steps import Progress
 

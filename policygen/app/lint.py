@@ -12,11 +12,11 @@ from policygen.errors import InputError, SourceError
 from policygen.model.cub import Cub
 from policygen.model.lint import LintReport
 from policygen.model.tuning import Scan
+from policygen.paths import nearby
 from policygen.proof.lint.outside import unprovable
 from policygen.proof.lint.place import HeaderSource
 from policygen.proof.lint.rules import RULES, choose
 from policygen.proof.lint.run import family_name, lint
-from policygen.report.console import nearby
 from policygen.source.files import read_bytes
 
 

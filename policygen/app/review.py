@@ -28,6 +28,7 @@ from policygen.model.reach import Unreachable
 from policygen.model.resolve import EntryPlace, Resolution
 from policygen.model.review import Review, Uncovered
 from policygen.model.sass import VerifySass
+from policygen.paths import nearby
 from policygen.planning import legacy
 from policygen.proof.difference import compare_resolutions
 from policygen.proof.intervals import without_repeats
@@ -42,7 +43,6 @@ from policygen.proof.uncovered import (
     undecided,
     unread,
 )
-from policygen.report.console import nearby
 from policygen.source.code_diff import first_difference
 from policygen.steps import Progress
 

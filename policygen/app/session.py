@@ -12,7 +12,7 @@ from policygen.edit.interrupted import being_written, interrupted
 from policygen.edit.target import leftovers
 from policygen.errors import InputError
 from policygen.model.cub import Cub
-from policygen.report.console import nearby
+from policygen.paths import nearby
 from policygen.steps import Progress
 from policygen.tree.layout import tunings_folder
 

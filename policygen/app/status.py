@@ -16,7 +16,7 @@ from policygen.environment import which
 from policygen.errors import InputError
 from policygen.git import find_repository
 from policygen.model.status import AppliedState, NextStep, ProofState, Status
-from policygen.report.console import nearby
+from policygen.paths import nearby
 from policygen.tree.content import tree_content
 
 EFFECT, SASS = ("verify-effect", "apply"), ("verify-sass",)

@@ -21,13 +21,12 @@ from policygen.model.cub import Cub
 from policygen.model.plan import Action, Given, Named, Options, Plan, Way
 from policygen.model.results import ScoredWorkload
 from policygen.model.workload import Point, axes, axis_name, point_of
-from policygen.planning.measured import measurements, related
+from policygen.planning.measured import RUN, measurements, related
 from policygen.planning.plan import Planner
 from policygen.report.console import plural
 from policygen.results.asked import split
 from policygen.tree.manifest import shipped
 
-_RUN = ("gpu", "ctk", "cccl", "databases")
 OWN = "my_tunings.cuh"
 LIMIT = 3
 """Of benchmarks: more would take longer than the plan."""
@@ -50,10 +49,7 @@ class Rejecting:
     def counts(self, action: Action) -> bool:
         """Whether an action is about it; another run of it is rejected for that."""
         one = self.known.get(action.point)
-        return one is not None and all(
-            getattr(one, name) == getattr(action, name)
-            for name in ("gpu", "ctk", "cccl", "databases")
-        )
+        return one is not None and all(getattr(one, name) == getattr(action, name) for name in RUN)
 
     @property
     def options(self) -> Options:

@@ -116,7 +116,7 @@ def _not_asked(cases: Sequence[PlacedResult]) -> Together:
 
 def _part(cases: Sequence[PlacedResult], choose: _Choose) -> SameValues | str:
     """What suits all of them, or why nothing does."""
-    if not any(case.choice.decision == "use" for case in cases):
+    if not any(case.used for case in cases):
         return SameValues(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
     chosen = tuple(variant for case in cases if (variant := case.measurement.chosen))
     reasons = tuple(case.choice.reason for case in cases)
@@ -264,7 +264,7 @@ def _conflict(cases: Sequence[PlacedResult], reason: str, other: Sequence[Action
     return Decided(
         [
             _rejected(case, text, would.get(case.measurement.point))
-            if case.choice.decision == "use"
+            if case.used
             else _action(case, "fallback", case.choice.reason)
             for case in cases
         ]
@@ -273,8 +273,7 @@ def _conflict(cases: Sequence[PlacedResult], reason: str, other: Sequence[Action
 
 def settled_without(case: PlacedResult, reason: str) -> Action:
     """A case that gets no entry, because another benchmark's result is better for its call."""
-    used = case.choice.decision == "use"
-    return case.rejected(reason) if used else _action(case, "fallback", reason)
+    return case.rejected(reason) if case.used else _action(case, "fallback", reason)
 
 
 def _rejected(case: PlacedResult, reason: str, other: Action | None) -> Action:

@@ -9,7 +9,7 @@ from policygen.model.workload import Point
 from policygen.planning.decide import Decided
 from policygen.planning.judge import WhyNot, differs
 from policygen.planning.places import PlacedResult
-from policygen.planning.rivals import other_algorithm
+from policygen.planning.rivals import contradicts, other_algorithm
 
 
 def not_as_written(
@@ -61,8 +61,7 @@ def harmed(
 
 def _another_algorithm(case: PlacedResult, after: Values, chosen: Sequence[PlacedResult]) -> bool:
     """Whether its call gets what another benchmark chose, of which its own says nothing."""
-    fixed = case.measurement.benchmark.always
-    other = any(after.get(name, value) != value for name, value in fixed.items())
+    other = contradicts(case.measurement.benchmark.always, after)
     return other and any(other_algorithm(case, one) for one in chosen)
 
 

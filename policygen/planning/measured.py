@@ -27,6 +27,8 @@ _RELEASE = re.compile(
     r"v?([0-9]{1,9}(?:\.[0-9]{1,9})*)(?:[-.](dev|rc)([0-9]{0,9}))?(?:-([0-9]{1,9})-g)?"
 )
 _STAGES = {"dev": 0, "rc": 1, None: 2}
+RUN = ("gpu", "ctk", "cccl", "databases")
+"""What tells the run of a result from others of its workload."""
 MINORS = 100
 """More than a major version of CCCL has minor ones."""
 
@@ -197,7 +199,7 @@ def in_scores(variant: ScoredVariant | None) -> dict[str, object]:
 
 
 def _action(scored: ScoredWorkload, workload: Mapping[str, str], **more: object) -> Action:
-    origin = {name: getattr(scored, name) for name in ("gpu", "ctk", "cccl", "databases")}
+    origin = {name: getattr(scored, name) for name in RUN}
     return Action.model_validate(
         {"benchmark": scored.algorithm, "workload": workload, **origin, **more}
     )

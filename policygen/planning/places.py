@@ -39,6 +39,11 @@ class PlacedResult:
         """What the rules say of its variants."""
         return self.measurement.choice
 
+    @property
+    def used(self) -> bool:
+        """Whether a variant of it is to be written."""
+        return self.choice.decision == "use"
+
     def naming(self, name: TypeName) -> "PlacedResult":
         """With an entry for one of its types alone."""
         return replace(self, spot=self.spot.naming(name))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import log
 
 from policygen.bindings.recorded import version_of
+from policygen.model.selection import Values
 from policygen.model.workload import Point
 from policygen.planning.places import PlacedResult, by_entry
 
@@ -30,8 +31,12 @@ def outranked(cases: Cases) -> dict[Point, str]:
 
 def other_algorithm(one: PlacedResult, two: PlacedResult) -> bool:
     """Whether the benchmarks of both always run something else: neither tells of the other."""
-    first, second = one.measurement.benchmark.always, two.measurement.benchmark.always
-    return any(second.get(name, value) != value for name, value in first.items())
+    return contradicts(one.measurement.benchmark.always, two.measurement.benchmark.always)
+
+
+def contradicts(fixed: Values, values: Values) -> bool:
+    """Whether some values are not what a benchmark fixes."""
+    return any(values.get(name, value) != value for name, value in fixed.items())
 
 
 def _connected(start: Cases, others: Sequence[Cases]) -> list[Cases]:
@@ -45,8 +50,10 @@ def _connected(start: Cases, others: Sequence[Cases]) -> list[Cases]:
 
 
 def _compete(group: Cases, other: Cases) -> bool:
+    if not other_algorithm(group[0], other[0]):
+        return False
     calls = {_call(case) for case in group}
-    return other_algorithm(group[0], other[0]) and any(_call(case) in calls for case in other)
+    return any(_call(case) in calls for case in other)
 
 
 def _settled(cases: Cases) -> dict[Point, str]:
@@ -58,7 +65,7 @@ def _settled(cases: Cases) -> dict[Point, str]:
             sides.append([case])
         else:
             side.append(case)
-    wanted = [side for side in sides if any(_used(case) for case in side)]
+    wanted = [side for side in sides if any(case.used for case in side)]
     if len(sides) < 2 or not wanted:
         return {}
     if len(wanted) > 1 and len({_base(case) for side in wanted for case in side}) > 1:
@@ -66,7 +73,7 @@ def _settled(cases: Cases) -> dict[Point, str]:
             case.measurement.point: _other_base(wanted)
             for side in wanted
             for case in side
-            if _used(case)
+            if case.used
         }
     best = max(wanted, key=lambda side: (_gain(side, sides), _as_today(side)))
     return {
@@ -114,19 +121,15 @@ def _other_base(sides: Sequence[Cases]) -> str:
     )
 
 
-def _used(case: PlacedResult) -> bool:
-    return case.choice.decision == "use"
-
-
 def _score(case: PlacedResult) -> float:
-    return (case.choice.score or 1.0) if _used(case) else 1.0
+    return (case.choice.score or 1.0) if case.used else 1.0
 
 
 def _worse(case: PlacedResult, best: Cases) -> str:
     """Why a workload does not count beside what its call, or its entry's other calls, get."""
     same = [one for one in best if _call(one) == _call(case)]
     name = best[0].measurement.benchmark.name
-    if not _used(case):
+    if not case.used:
         return f"{case.choice.reason}; its call gets what {name} found"
     if not same:
         return f"{name} is better for other calls of this entry"

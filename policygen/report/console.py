@@ -6,6 +6,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
+from policygen.paths import nearby
+
 if TYPE_CHECKING:
     from policygen.model.cub import Cub
     from policygen.report.blocks import Block
@@ -43,20 +45,19 @@ def printed(view: Callable[P, "Iterable[Block]"]) -> Callable[P, None]:
     return show_it
 
 
-def nearby(path: Path) -> str:
-    """Write a path as it is from here, when it is below the current folder."""
-    here = Path.cwd()
-    return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
-
-
 def short(name: str) -> str:
     """Name a benchmark, with or without its workload, without what all of CUB's begin with."""
     return name.removeprefix("cub.bench.")
 
 
+def noun(count: int, one: str, many: str | None = None) -> str:
+    """Name what is counted: `entry` of one, else `entries`."""
+    return one if count == 1 else many or f"{one}s"
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """Count `1 entry`, `7 entries`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {noun(count, one, many)}"
 
 
 def tree_line(cub: "Cub") -> str:

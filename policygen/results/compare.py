@@ -24,7 +24,14 @@ from policygen.results.confirm import confirm, finalists
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
 from policygen.results.load import Floats, Integers
-from policygen.results.pairs import Common, pair_of, pairs, point_differences, score_difference
+from policygen.results.pairs import (
+    Common,
+    pair_of,
+    pairs,
+    point_differences,
+    score_difference,
+    subject,
+)
 from policygen.results.ranks import order_of
 from policygen.results.score import Scores, score_case
 from policygen.results.top import basis_of, is_partial, leading
@@ -96,7 +103,7 @@ def lone(cases: Sequence[Case], compared: Sequence[ComparedWorkload]) -> tuple[L
     known = {(one.algorithm, frozenset(one.workload.items())) for one in compared}
     found: dict[tuple[str, frozenset[tuple[str, str]]], LoneWorkload] = {}
     for case in cases:
-        key = case.algorithm, frozenset(case.workload.items())
+        key = subject(case)
         if key not in known:
             found[key] = LoneWorkload(algorithm=case.algorithm, workload=dict(case.workload))
     return tuple(found.values())

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from policygen.errors import InputError
+from policygen.outputs import SQLITE
 from policygen.results.declared import DeclaredAxes, find_declared
 from policygen.results.files import check_regular
 from policygen.results.gpus import GpuArchs, find_gpus
 
-MAGIC = b"SQLite format 3\0"
 KEY_COLUMNS = ("gpu", "ctk")
 VERSION_COLUMNS = ("cccl", "cub")
 """CCCL 2.2 called the column `cub`."""
@@ -78,7 +78,7 @@ def is_database(path: Path) -> bool:
     """Whether a file says that it is an SQLite database; what is no file is refused unread."""
     check_regular(path)
     with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+        return file.read(len(SQLITE)) == SQLITE
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import pytest
 
 from policygen import resources
 from policygen.cli.main import main
-from policygen.report.console import nearby
+from policygen.paths import nearby
 
 MINI = resources.folder("cub_headers") / "mini"
 HEADERS = MINI / "cub/cub/device/dispatch/tuning"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from policygen.model.coverage import Compared, Coverage, Fillable, TurnedKind
-from policygen.report.console import plural, short
+from policygen.report.console import noun, short
 from policygen.report.facts import Fact, fact
 from policygen.report.views.coverage_words import Undecided, shares
 
@@ -67,4 +67,4 @@ def _bare(document: Coverage) -> Iterator[Fact]:
 
 
 def _workloads(count: int) -> str:
-    return plural(count, "workload").partition(" ")[2]
+    return noun(count, "workload")

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from policygen.model.emit import Emitted
+from policygen.paths import nearby
 from policygen.report.blocks import Block, Note, Words, remarks
-from policygen.report.console import messages, nearby, plural, results, tree_line
+from policygen.report.console import messages, plural, results, tree_line
 from policygen.report.views.plan import untouched
 
 STYLES = {"write": "green", "keep": "dim", "fallback": "dim", "reject": "red"}

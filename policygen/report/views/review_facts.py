@@ -10,7 +10,7 @@ from policygen.model.results import PointRatio
 from policygen.model.review import Evidence, Review, ReviewedEntry
 from policygen.model.tuning import spell
 from policygen.model.workload import axes, in_words
-from policygen.report.console import plural, short
+from policygen.report.console import noun, short
 from policygen.report.facts import Fact, fact
 
 NOISE = 0.005
@@ -100,8 +100,9 @@ def _unmeasured(document: Review) -> Iterator[Fact]:
             (row.benchmark, *row.workload.items()) for row in one.reached if row.point not in known
         }
         if lost:
-            workloads = plural(len(lost), "workload").partition(" ")[2]
-            words = f"{workloads} with other values by {_where(one)}, not measured"
+            words = (
+                f"{noun(len(lost), 'workload')} with other values by {_where(one)}, not measured"
+            )
             yield fact(len(lost), words, entry_anchor(one))
 
 

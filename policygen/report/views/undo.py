@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from policygen.model.undo import Undo
+from policygen.paths import nearby
 from policygen.report.blocks import Block, Note
-from policygen.report.console import nearby, printed
+from policygen.report.console import printed
 
 
 def undo(document: Undo, *, head: bool, verbose: bool) -> Iterator[Block]:
