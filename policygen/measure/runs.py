@@ -8,7 +8,7 @@ from itertools import product
 
 from policygen.bindings.load import Bound, bound
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, RunBinding, Site
+from policygen.model.bindings import BenchmarkBinding, RunBinding, Site, numbers
 from policygen.model.cub import Cub
 from policygen.model.workload import in_words
 from policygen.proof.sites import sites_of
@@ -57,10 +57,18 @@ class WorkloadRun:
         return tuple(
             RuntimePoint(
                 dict(zip(self.axes, values, strict=True)),
-                tuple(map(_number, self.axes, values)),
+                tuple(map(self._number, self.axes, values)),
             )
             for values in product(*self.axes.values())
         )
+
+    def _number(self, axis: str, value: str) -> int:
+        words = self.binding.words.get(axis)
+        if words is None:
+            return _number(axis, value)
+        if value not in words:
+            raise InputError(f"the value {value!r} of {axis} is none of {', '.join(words)}")
+        return words.index(value)
 
 
 def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
@@ -69,9 +77,16 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
     assert isinstance(benchmark, BenchmarkBinding)
     declared = axes_of(cub.version)
     found = tuple(
-        WorkloadRun(cub, site, workload, run, _declared(declared, benchmark.name, run.subbench))
+        WorkloadRun(
+            cub,
+            site,
+            workload,
+            run.of(one, numbers(cub.version)),
+            _declared(declared, benchmark.name, one),
+        )
         for site, run in _bound(cub, benchmark)
         if _holds(run, workload)
+        for one in run.subbenches
     )
     if not found:
         name = in_words(benchmark.name, dict(workload.values))

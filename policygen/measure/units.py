@@ -70,7 +70,8 @@ def variants_text(
         "setup": binding.setup.strip(),
         "function": binding.function,
         "arguments": binding.arguments,
-        "environment": binding.environment if in_environment else None,
+        "environment": (binding.environment or "env") if in_environment else None,
+        "last": binding.environment or "stream",
         "policy": policy and policy.name,
         "variants": [
             {"number": number, "policy": _returned(policy, one)}

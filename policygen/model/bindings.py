@@ -411,9 +411,13 @@ class RunBinding(Versioned):
     """How benchmarks run on a GPU: their buffers, sizes and the call."""
 
     benchmarks: tuple[str, ...]
-    subbench: str = "base"
+    subbench: str | tuple[str, ...] = "base"
+    variations: dict[str, str] = Field(default_factory=dict)
+    """Sub-benchmark → what it has in front of `support`; they are all then."""
     workload: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Values of compile-time axes that it holds for; all without it."""
+    words: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Runtime axis → its words, which units take as 0, 1, …"""
     sizes: dict[str, str] = Field(default_factory=dict)
     """Whole number → C++ in terms of runtime axes and of earlier ones."""
     skip: str | None = None
@@ -430,8 +434,31 @@ class RunBinding(Versioned):
     """Between the temporary storage, or before the environment: `in, out, num_items`."""
     form: Literal["environment", "storage"] = "environment"
     """Whether an environment is behind the arguments, or a stream, and the storage before them."""
-    environment: str = "env"
-    """The environment that is given, in terms of `env`."""
+    storage_below: str | None = None
+    """The first version of CUB that has the environment: before it the form is `storage`."""
+    environment: str | None = None
+    """The environment that is given, in terms of `env`, or of `stream` behind storage."""
+
+    @property
+    def subbenches(self) -> tuple[str, ...]:
+        """The sub-benchmarks that run so."""
+        if self.variations:
+            return tuple(self.variations)
+        return (self.subbench,) if isinstance(self.subbench, str) else self.subbench
+
+    def of(self, subbench: str, version: tuple[int, ...]) -> Self:
+        """Say how one of its sub-benchmarks runs in a version of CUB."""
+        own = self.variations.get(subbench, "")
+        support = "\n".join(filter(None, [own.strip(), self.support.strip()]))
+        earlier = self.storage_below and version < numbers(self.storage_below)
+        return self.model_copy(
+            update={
+                "subbench": subbench,
+                "variations": {},
+                "support": support,
+                "form": "storage" if earlier else self.form,
+            }
+        )
 
 
 class Binding(Record):
