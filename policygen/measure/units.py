@@ -72,6 +72,7 @@ def variants_text(
         "arguments": binding.arguments,
         "environment": (binding.environment or "env") if in_environment else None,
         "last": binding.environment or "stream",
+        "storage": binding.form == "storage",
         "policy": policy and policy.name,
         "variants": [
             {"number": number, "policy": _returned(policy, one)}

@@ -382,6 +382,10 @@ class BenchmarkBinding(Call):
         return self
 
 
+Form = Literal["environment", "storage", "stream"]
+"""What a call takes besides its arguments."""
+
+
 class BufferBinding(Record):
     """Memory of the GPU that a run reads or writes."""
 
@@ -432,10 +436,10 @@ class RunBinding(Versioned):
     """`cub::DeviceScan::ExclusiveSum`."""
     arguments: str
     """Between the temporary storage, or before the environment: `in, out, num_items`."""
-    form: Literal["environment", "storage"] = "environment"
-    """Whether an environment is behind the arguments, or a stream, and the storage before them."""
-    storage_below: str | None = None
-    """The first version of CUB that has the environment: before it the form is `storage`."""
+    form: Form = "environment"
+    """An environment behind the arguments, a stream, or a stream and the storage before them."""
+    before: dict[str, Form] = Field(default_factory=dict)
+    """Version of CUB → the form before it, the earliest first."""
     environment: str | None = None
     """The environment that is given, in terms of `env`, or of `stream` behind storage."""
 
@@ -450,13 +454,13 @@ class RunBinding(Versioned):
         """Say how one of its sub-benchmarks runs in a version of CUB."""
         own = self.variations.get(subbench, "")
         support = "\n".join(filter(None, [own.strip(), self.support.strip()]))
-        earlier = self.storage_below and version < numbers(self.storage_below)
+        earlier = [form for limit, form in self.before.items() if version < numbers(limit)]
         return self.model_copy(
             update={
                 "subbench": subbench,
                 "variations": {},
                 "support": support,
-                "form": "storage" if earlier else self.form,
+                "form": earlier[0] if earlier else self.form,
             }
         )
 
