@@ -26,7 +26,7 @@ struct scratch
 };
 
 template <class Size>
-struct add_part
+struct add_sizes
 {
   long long* sums;
   long long count;
@@ -47,7 +47,7 @@ struct add_part
 };
 
 template <class Size, class Write>
-struct write_part
+struct write_sizes
 {
   const long long* sums;
   long long count;
@@ -79,7 +79,7 @@ cudaError_t walk(long long count, Size size, Write write, long long* total = nul
   std::vector<long long> host(walkers);
   auto* const device = static_cast<long long*>(sums.memory);
   cudaError_t error  = sums.error;
-  error              = error ? error : each(parts, add_part<Size>{device, count, length, size});
+  error              = error ? error : each(parts, add_sizes<Size>{device, count, length, size});
   error = error ? error : cudaMemcpy(host.data(), device, sizeof(long long) * parts, cudaMemcpyDeviceToHost);
   long long sum = 0;
   for (long long part = 0; part < parts; ++part)
@@ -93,7 +93,7 @@ cudaError_t walk(long long count, Size size, Write write, long long* total = nul
     *total = sum;
   }
   error = error ? error : cudaMemcpy(device, host.data(), sizeof(long long) * parts, cudaMemcpyHostToDevice);
-  error = error ? error : each(parts, write_part<Size, Write>{device, count, length, size, write});
+  error = error ? error : each(parts, write_sizes<Size, Write>{device, count, length, size, write});
   return error ? error : cudaDeviceSynchronize();
 }
 
