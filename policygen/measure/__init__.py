@@ -1,0 +1,1 @@
+"""Measures on a GPU what variants are worth: their space, their objects, the measuring itself."""
