@@ -195,7 +195,9 @@ def _delay_counts(ids: range, delays: range, latencies: range) -> tuple[int, int
     possible = {"ns": _possible(delays), "l2w": _possible(latencies)}
     can = sum(number in known for number in ids) * prod(possible.values())
     differ = sum(
-        prod(count if arg in known[number].args else min(count, 1) for arg, count in possible.items())
+        prod(
+            count if arg in known[number].args else min(count, 1) for arg, count in possible.items()
+        )
         for number in ids
         if number in known
     )

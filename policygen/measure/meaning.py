@@ -57,7 +57,9 @@ def labels_of(rule: MemberRule) -> frozenset[str]:
     return rule.parameters | ({rule.times} if isinstance(rule.times, str) else set())
 
 
-def joined(lots: Iterable[tuple[Collection[str], Collection[str], MemberRule | None]]) -> list[Part]:
+def joined(
+    lots: Iterable[tuple[Collection[str], Collection[str], MemberRule | None]],
+) -> list[Part]:
     """Parts of what belongs together: parameters, the fields that they decide, and by which rule.
 
     Lots that share a parameter are one part; their order is that of the first parameter.
@@ -67,7 +69,7 @@ def joined(lots: Iterable[tuple[Collection[str], Collection[str], MemberRule | N
         mine = [group for group in groups if not group[0].keys().isdisjoint(labels)]
         rest = [group for group in groups if group not in mine]
         names = dict.fromkeys(name for group in mine for name in group[0])
-        names |= dict.fromkeys(labels)
+        names |= dict.fromkeys(sorted(labels))
         told = {name for group in mine for name in group[1]} | {*fields}
         rules = [one for group in mine for one in group[2]] + [rule]
         groups = [*rest, (names, told, rules)] if names else rest

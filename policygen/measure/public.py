@@ -94,9 +94,7 @@ def public_workloads(
     return found
 
 
-def _elements(
-    one: PublicSelector, rules: Mapping[str, MemberRule], whole: Whole
-) -> dict[str, int]:
+def _elements(one: PublicSelector, rules: Mapping[str, MemberRule], whole: Whole) -> dict[str, int]:
     """The bytes of an element, by the field of the items that are scaled by it."""
     units = {path: one.benchmark.units.get(rule.parameter or "") for path, rule in rules.items()}
     return {
