@@ -21,6 +21,7 @@ from policygen.model.bindings import (
     Binding,
     Call,
     FamilyBinding,
+    RunBinding,
     Scaling,
     SelectorBinding,
     Site,
@@ -50,6 +51,7 @@ class Bound:
     benchmarks: tuple[BenchmarkBinding, ...]
     calls: tuple[Call, ...]
     selectors: tuple[SelectorBinding, ...] = ()
+    runs: tuple[RunBinding, ...] = ()
 
     def families_at(
         self, site: Site, headers: "Iterable[TuningHeader]"
@@ -200,6 +202,7 @@ def bound(version: str) -> tuple[Bound, ...]:
                     benchmarks,
                     _covering(binding.calls, at),
                     _covering(binding.selectors, at),
+                    _covering(binding.runs, at),
                 )
             )
     return tuple(found)

@@ -1,1 +1,1 @@
-"""Measures on a GPU what variants are worth: their space, their objects, the measuring itself."""
+"""Measures on a GPU what variants are worth: units, the process that runs them, noise, rows."""
