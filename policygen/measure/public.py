@@ -1,20 +1,36 @@
-"""Workloads whose variants are policies that a user can give to the algorithm: CUB 3.5 and later."""
+"""Workloads whose variants are policies given to the algorithm itself: CUB 3.5 and later."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.bindings.words import words
-from policygen.dialects.selectors.aggregates import Field, leaves, read_aggregate
+from policygen.dialects.selectors.aggregates import (
+    Field,
+    leaves,
+    policy_structs,
+    read_aggregate,
+)
 from policygen.dialects.selectors.functions import Struct
 from policygen.dialects.user.arguments import Arguments, arguments
 from policygen.dialects.user.overlay import as_policy, overlay
-from policygen.dialects.user.public import PublicSelector, field_rules
+from policygen.dialects.user.public import PublicSelector, field_rules, selector_for
+from policygen.dialects.user.question import question
+from policygen.errors import InputError
 from policygen.measure.meaning import Part, Policy, joined, labels_of
 from policygen.measure.memory import Tile, check_fits, tiles
 from policygen.measure.space import Variant
-from policygen.model.bindings import BenchmarkBinding, MemberRule
+from policygen.model.bindings import BenchmarkBinding, MemberRule, numbers
+from policygen.model.cub import Cub
 from policygen.model.policies import Policies, Whole
 from policygen.model.workload import Point
+from policygen.proof.policies import ask_policies
+from policygen.proof.probe import AskedTree
+from policygen.proof.toolchain import Toolchain
+from policygen.steps import Progress
+from policygen.tree import tuning_headers
+
+SINCE = (3, 5)
+"""The first version whose device algorithms take policy selectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +118,38 @@ def _elements(one: PublicSelector, rules: Mapping[str, MemberRule], whole: Whole
         for path, unit in units.items()
         if unit is not None and unit.of in whole.sizes
     }
+
+
+def ask_public(
+    cub: Cub,
+    benchmarks: Sequence[BenchmarkBinding],
+    arch: str,
+    toolchain: Toolchain,
+    *,
+    progress: Progress | None = None,
+) -> dict[Point, PublicWorkload]:
+    """All workloads of benchmarks on an architecture; the compiler is asked once for each of them.
+
+    Refused where CUB keeps a policy to itself.
+    """
+    version = cub.bindings
+    chosen = [selector_for(benchmark, version) for benchmark in benchmarks]
+    structs = policy_structs(tuning_headers(cub)[0].parent)
+    tree = AskedTree(version, cub.include_folders, {})
+    asked = [question(one, structs) for one in chosen]
+    told = ask_policies(asked, tree, toolchain, archs=(arch,), progress=progress)
+    found: dict[Point, PublicWorkload] = {}
+    for one in chosen:
+        found |= public_workloads(one, structs, told, arch, version)
+    return found
+
+
+def takes_policies(cub: Cub, benchmark: BenchmarkBinding) -> bool:
+    """Whether variants can be given to the algorithm; else they are changes of its header."""
+    if numbers(cub.version)[:2] < SINCE:
+        return False
+    try:
+        selector_for(benchmark, cub.bindings)
+    except InputError:
+        return False
+    return True

@@ -85,7 +85,7 @@ class SearchSpace:
 
 
 def space_of(benchmark: BenchmarkBinding, given: Sequence[ParameterRange] = ()) -> SearchSpace:
-    """The space that is given, of a source or a `cccl_meta_bench.csv`, else that of the bindings."""
+    """The space that is given, of a source or a search space's file, else that of the bindings."""
     if not benchmark.parameters:
         raise InputError(f"{benchmark.name} has no search space: there are no variants of it")
     if given:
