@@ -17,6 +17,7 @@ from policygen.bindings.load import bound
 from policygen.bindings.recorded import version_of
 from policygen.dialects.selectors.aggregates import policy_structs
 from policygen.dialects.user.header import HeaderTarget, render, selector_of
+from policygen.dialects.user.public import SINCE
 from policygen.dialects.user.tuned import TunedSelector
 from policygen.errors import EffectError, InputError, Problems
 from policygen.model.bindings import numbers
@@ -35,8 +36,6 @@ from policygen.results.asked import NOT_ASKED
 from policygen.steps import Progress
 from policygen.tree.manifest import shipped
 
-SINCE = (3, 5)
-"""The first version whose device algorithms take policy selectors."""
 DEFAULT_NAMESPACE = "tunings"
 LISTED = 10
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*")

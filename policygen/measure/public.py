@@ -13,7 +13,7 @@ from policygen.dialects.selectors.aggregates import (
 from policygen.dialects.selectors.functions import Struct
 from policygen.dialects.user.arguments import Arguments, arguments
 from policygen.dialects.user.overlay import as_policy, overlay
-from policygen.dialects.user.public import PublicSelector, field_rules, selector_for
+from policygen.dialects.user.public import SINCE, PublicSelector, field_rules, selector_for
 from policygen.dialects.user.question import question
 from policygen.errors import InputError
 from policygen.measure.meaning import Part, Policy, joined, labels_of
@@ -28,9 +28,6 @@ from policygen.proof.probe import AskedTree
 from policygen.proof.toolchain import Toolchain
 from policygen.steps import Progress
 from policygen.tree import tuning_headers
-
-SINCE = (3, 5)
-"""The first version whose device algorithms take policy selectors."""
 
 
 @dataclass(frozen=True, slots=True)
