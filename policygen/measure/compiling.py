@@ -9,7 +9,7 @@ from typing import Protocol
 from policygen.errors import PolicygenError, ProcessError
 from policygen.measure.batches import batches, halves, unit_size
 from policygen.measure.device import VariantFunction
-from policygen.measure.objects import ObjectSource, reason
+from policygen.measure.objects import ObjectSource, named_culprits, reason
 from policygen.measure.units import FUNCTION
 from policygen.model.labels import BASE
 from policygen.paths import cache_failure
@@ -217,7 +217,7 @@ class _Run:
             self._divide(state, unit, error)
 
     def _refused(self, state: _State, unit: _Unit, error: ProcessError) -> None:
-        if unit.candidates in {(), (OWN,)}:
+        if not unit.candidates or unit.candidates == (OWN,):
             state.problem = error  # a broken header, or too little memory: no variant's fault
         elif BASE in state.places:
             self._divide(state, unit, error)
