@@ -71,8 +71,8 @@ class GpuFacts:
     """MHz; the highest that it may have."""
     memory_clock: int
     """MHz; the highest that it may have."""
-    power_limit: float
-    """Watts."""
+    power_limit: float | None
+    """Watts; none where nobody tells it."""
 
     @property
     def label(self) -> str:

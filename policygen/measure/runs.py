@@ -1,4 +1,4 @@
-"""How a workload of a benchmark runs: its binding, its runtime workloads, and what they are as numbers."""
+"""How a workload runs: its binding, its runtime workloads, and what they are as numbers."""
 
 import re
 from collections.abc import Iterator, Mapping

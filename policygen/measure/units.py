@@ -47,7 +47,8 @@ def inputs_text(run: WorkloadRun) -> str:
             "exact": one.exact,
             "result": one.result,
             "tolerance": one.tolerance,
-            "alone_exact": any(other.exact for other in binding.buffers.values()),
+            "modified": one.modified,
+            "bitwise": any(other.exact for other in binding.buffers.values()),
         }
         for name, one in binding.buffers.items()
     ]
