@@ -7,7 +7,7 @@ from typing import Protocol
 from policygen.measure.device import RuntimeCase, VariantFunction
 from policygen.measure.outcomes import Failure, Rounds
 from policygen.measure.runs import RuntimePoint
-from policygen.measure.statistics import PointSamples
+from policygen.measure.statistics import PointTimes
 from policygen.model.labels import BASE
 
 Told = Callable[[int, int], None]
@@ -85,12 +85,12 @@ class MeasuredPoints:
     repeated: int = 0
     throttled: int = 0
 
-    def points(self, asked: Sequence[PointToMeasure]) -> list[PointSamples]:
+    def points(self, asked: Sequence[PointToMeasure]) -> list[PointTimes]:
         """As statistics take them; weights are those of what was measured."""
         there = [number for number in range(len(asked)) if number not in self.skipped]
         total = sum(asked[number].weight for number in there)
         return [
-            PointSamples(
+            PointTimes(
                 asked[number].subbench,
                 asked[number].point.values,
                 asked[number].weight / total,

@@ -8,8 +8,9 @@ from itertools import product
 
 from policygen.bindings.load import Bound, bound
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, RunBinding, Site
+from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Cub
+from policygen.model.run_binding import RunBinding
 from policygen.model.workload import in_words
 from policygen.proof.sites import sites_of
 from policygen.proof.unit import Workload
@@ -76,7 +77,7 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
     if not found:
         name = in_words(benchmark.name, dict(workload.values))
         raise InputError(
-            f"{name} cannot be measured: no binding says how it runs",
+            f"{name} cannot be measured: {benchmark.unmeasured or 'no binding says how it runs'}",
             "A [[run]] table of schemas/bindings does: docs/bindings.md has its keys.",
         )
     return found

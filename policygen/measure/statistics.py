@@ -16,7 +16,7 @@ Samples = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class PointSamples:
+class PointTimes:
     """What was measured on a runtime workload."""
 
     subbench: str
@@ -26,14 +26,14 @@ class PointSamples:
     variants: Mapping[str, Samples]
 
 
-def judged(points: Sequence[PointSamples], labels: Sequence[str]) -> list[MeasuredVariant]:
+def judged(points: Sequence[PointTimes], labels: Sequence[str]) -> list[MeasuredVariant]:
     """Gives each variant that was measured on all runtime workloads its score."""
     return [
         _judged(label, points) for label in labels if all(label in one.variants for one in points)
     ]
 
 
-def noises(points: Sequence[PointSamples]) -> list[PointNoise]:
+def noises(points: Sequence[PointTimes]) -> list[PointNoise]:
     """Tells how far base is from itself, from process to process and within one."""
     return [
         PointNoise(
@@ -47,7 +47,7 @@ def noises(points: Sequence[PointSamples]) -> list[PointNoise]:
     ]
 
 
-def score_noise(points: Sequence[PointSamples]) -> float | None:
+def score_noise(points: Sequence[PointTimes]) -> float | None:
     """Gives the deviation of the score of base against itself from process to process."""
     by_process = [
         sum(one.weight * _beside(times) for one, times in zip(points, each, strict=True))
@@ -67,7 +67,7 @@ def student(freedom: int, confidence: float = CONFIDENCE) -> float:
     return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
-def _judged(label: str, points: Sequence[PointSamples]) -> MeasuredVariant:
+def _judged(label: str, points: Sequence[PointTimes]) -> MeasuredVariant:
     ratios = [_ratios(one.base, one.variants[label]) for one in points]
     scores = [
         sum(one.weight * ratio for one, ratio in zip(points, each, strict=True))

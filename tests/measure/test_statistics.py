@@ -5,7 +5,7 @@ from statistics import fmean
 
 import pytest
 
-from policygen.measure.statistics import PointSamples, judged, noises, score_noise, student
+from policygen.measure.statistics import PointTimes, judged, noises, score_noise, student
 
 TRUTH = 1.05
 
@@ -22,7 +22,9 @@ def measured(seed=0, processes=5, rounds=20, drift=0.01, jitter=0.01, truth=TRUT
             base.append([state * random.gauss(1, jitter) for _ in range(2 * rounds)])
             own.append([state * apart / truth * random.gauss(1, jitter) for _ in range(rounds)])
         points.append(
-            PointSamples("base", {"Elements{io}[pow2]": str(16 + number)}, weight, base, {"ipt_1": own})
+            PointTimes(
+                "base", {"Elements{io}[pow2]": str(16 + number)}, weight, base, {"ipt_1": own}
+            )
         )
     return points
 
@@ -83,11 +85,11 @@ def test_the_noise_is_that_of_base():
 
 def test_a_variant_that_lacks_a_runtime_workload_has_no_score():
     first, second = measured()
-    missing = PointSamples(second.subbench, second.point, second.weight, second.base, {})
+    missing = PointTimes(second.subbench, second.point, second.weight, second.base, {})
     assert judged([first, missing], ["ipt_1"]) == []
 
 
 def test_a_single_sample_is_no_pair():
-    points = [PointSamples("base", {}, 1.0, [[2.0], [2.0]], {"ipt_1": [[1.0], [1.0]]})]
+    points = [PointTimes("base", {}, 1.0, [[2.0], [2.0]], {"ipt_1": [[1.0], [1.0]]})]
     (one,) = judged(points, ["ipt_1"])
     assert one.score == pytest.approx(2)
