@@ -15,16 +15,16 @@ from policygen.app.session import Session
 from policygen.bindings.archs import next_arch
 from policygen.bindings.load import bound
 from policygen.bindings.recorded import version_of
-from policygen.dialects.selectors.aggregates import find_aggregates
-from policygen.dialects.selectors.functions import Struct
+from policygen.dialects.selectors.aggregates import policy_structs
 from policygen.dialects.user.header import HeaderTarget, render, selector_of
+from policygen.dialects.user.public import SINCE
 from policygen.dialects.user.tuned import TunedSelector
 from policygen.errors import EffectError, InputError, Problems
-from policygen.model.bindings import numbers
 from policygen.model.cub import Cub
 from policygen.model.emit import EmitAction, EmitProof, Emitted
 from policygen.model.policies import Policies, Question
 from policygen.model.results import Rules, ScoredWorkload
+from policygen.model.versions import numbers
 from policygen.planning.bases import several
 from policygen.planning.emit_judge import judge, questions
 from policygen.planning.emitter import Emitter
@@ -33,12 +33,9 @@ from policygen.proof.policies import ask_policies
 from policygen.proof.probe import AskedTree
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.results.asked import NOT_ASKED
-from policygen.source.files import read_bytes
 from policygen.steps import Progress
 from policygen.tree.manifest import shipped
 
-SINCE = (3, 5)
-"""The first version whose device algorithms take policy selectors."""
 DEFAULT_NAMESPACE = "tunings"
 LISTED = 10
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*")
@@ -127,8 +124,10 @@ class _Compiler:
 
 
 def _emitter(found: Ranked, ask: _Compiler, target: str, *, force: bool) -> Emitter:
-    structs, spaces = _structs(ask.cub), found.files.spaces
-    return Emitter(ask.cub.version, target, structs, ask, found.choose, force, spaces=spaces)
+    structs = policy_structs(tree.tuning_headers(ask.cub)[0].parent)
+    return Emitter(
+        ask.cub.version, target, structs, ask, found.choose, force, spaces=found.files.spaces
+    )
 
 
 def _namespace(given: str | None, out: str | None) -> str:
@@ -149,12 +148,6 @@ def _check_version(cub: Cub) -> None:
             f"CUB {cub.version} takes no policy selectors in its public API",
             "It does since 3.5: name such a tree with --cub, or edit the headers: policygen apply",
         )
-
-
-def _structs(cub: Cub) -> dict[str, Struct]:
-    """What the folder of tuning headers declares, those without selectors included."""
-    folder = tree.tuning_headers(cub)[0].parent
-    return find_aggregates({path.name: read_bytes(path) for path in sorted(folder.glob("*.cuh"))})
 
 
 def _wanted(

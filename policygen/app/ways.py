@@ -9,17 +9,17 @@ from pathlib import Path
 
 from policygen import tree
 from policygen.app.commands import Typed, choosing, planning
-from policygen.app.emit import SINCE, taken_by_selectors
+from policygen.app.emit import taken_by_selectors
 from policygen.app.looking import looked
 from policygen.app.ranking import Ranked
 from policygen.app.session import Session
 from policygen.bindings.recorded import benchmark_of
-from policygen.dialects.user.public import selector_for
+from policygen.dialects.user.public import SINCE, selector_for
 from policygen.errors import InputError, PolicygenError
-from policygen.model.bindings import numbers
 from policygen.model.cub import Cub
 from policygen.model.plan import Action, Given, Named, Options, Plan, Way
 from policygen.model.results import ScoredWorkload
+from policygen.model.versions import numbers
 from policygen.model.workload import Point, axes, axis_name, point_of
 from policygen.planning.measured import RUN, measurements, related
 from policygen.planning.plan import Planner

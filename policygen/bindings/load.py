@@ -21,17 +21,15 @@ from policygen.model.bindings import (
     Binding,
     Call,
     FamilyBinding,
-    RunBinding,
     Scaling,
     SelectorBinding,
     Site,
     Types,
     Unit,
-    Versioned,
-    numbers,
-    plain,
 )
 from policygen.model.cub import Dialect
+from policygen.model.run_binding import RunBinding
+from policygen.model.versions import Versioned, numbers, plain
 from policygen.resources import folder
 
 if TYPE_CHECKING:

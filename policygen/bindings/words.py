@@ -40,6 +40,8 @@ class Tiles(Record):
 
     sizes: str
     exchanges: frozenset[str]
+    algorithms: frozenset[str]
+    static: frozenset[str]
     outside: frozenset[str]
     channels: str
 

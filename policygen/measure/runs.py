@@ -8,8 +8,9 @@ from itertools import product
 
 from policygen.bindings.load import Bound, bound
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, RunBinding, Site, numbers
+from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Cub
+from policygen.model.run_binding import RunBinding
 from policygen.model.workload import in_words
 from policygen.proof.sites import sites_of
 from policygen.proof.unit import Workload
@@ -77,13 +78,7 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
     assert isinstance(benchmark, BenchmarkBinding)
     declared = axes_of(cub.version)
     found = tuple(
-        WorkloadRun(
-            cub,
-            site,
-            workload,
-            run.of(one, numbers(cub.version)),
-            _declared(declared, benchmark.name, one),
-        )
+        WorkloadRun(cub, site, workload, run.of(one), _declared(declared, workload, one))
         for site, run in _bound(cub, benchmark)
         if _holds(run, workload)
         for one in run.subbenches
@@ -91,7 +86,7 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
     if not found:
         name = in_words(benchmark.name, dict(workload.values))
         raise InputError(
-            f"{name} cannot be measured: no binding says how it runs",
+            f"{name} cannot be measured: {benchmark.unmeasured or 'no binding says how it runs'}",
             "A [[run]] table of schemas/bindings does: docs/bindings.md has its keys.",
         )
     return found
@@ -113,12 +108,15 @@ def _holds(run: RunBinding, workload: Workload) -> bool:
 
 
 def _declared(
-    declared: Mapping[tuple[str, str, str], tuple[str, ...]], benchmark: str, subbench: str
+    declared: Mapping[tuple[str, str, str], tuple[str, ...]], workload: Workload, subbench: str
 ) -> dict[str, tuple[str, ...]]:
+    assert isinstance(workload.call, BenchmarkBinding)
+    benchmark = workload.call.name
+    # Types that the benchmark gives no names look like runtime axes: `T` of cub.bench.find_if.
     found = {
         axis: values
         for (name, bench, axis), values in declared.items()
-        if (name, bench) == (benchmark, subbench)
+        if (name, bench) == (benchmark, subbench) and axis not in workload.values
     }
     if not found:
         raise InputError(

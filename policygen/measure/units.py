@@ -47,7 +47,8 @@ def inputs_text(run: WorkloadRun) -> str:
             "exact": one.exact,
             "result": one.result,
             "tolerance": one.tolerance,
-            "alone_exact": any(other.exact for other in binding.buffers.values()),
+            "modified": one.modified,
+            "bitwise": any(other.exact for other in binding.buffers.values()),
         }
         for name, one in binding.buffers.items()
     ]
@@ -62,7 +63,8 @@ def variants_text(
 ) -> str:
     """Writes a unit of variants, each the values of a whole policy, or nothing for CUB's own."""
     binding = run.binding
-    in_environment = binding.form == "environment"
+    form = binding.form_in(run.cub.bindings)
+    in_environment = form == "environment"
     values = {
         **_prelude(run, _ENVIRONMENT if in_environment else ()),
         "sizes": list(binding.sizes),
@@ -70,9 +72,9 @@ def variants_text(
         "setup": binding.setup.strip(),
         "function": binding.function,
         "arguments": binding.arguments,
-        "environment": (binding.environment or "env") if in_environment else None,
-        "last": binding.environment or "stream",
-        "storage": binding.form == "storage",
+        "environment": binding.environment if in_environment else None,
+        "last": "stream" if binding.environment == "env" else binding.environment,
+        "storage": form == "storage",
         "policy": policy and policy.name,
         "variants": [
             {"number": number, "policy": _returned(policy, one)}

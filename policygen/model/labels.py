@@ -1,6 +1,7 @@
 """Variant labels: `ipt_19.tpb_512` is two parameters with their values; `base` is none."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -29,6 +30,11 @@ def parse_label(label: str) -> dict[str, int] | None:
     if len(values) != len(parts) or len(parts) > MOST:
         return None
     return values if all(-LIMIT <= value < LIMIT for value in values.values()) else None
+
+
+def as_label(values: Mapping[str, int]) -> str:
+    """`ipt_19.tpb_512`: what parses as these values."""
+    return ".".join(f"{name}_{value}" for name, value in values.items())
 
 
 def is_label(text: str) -> bool:

@@ -1,16 +1,16 @@
 """From results to selectors: asks the compiler for CUB's own policies, and changes those."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from policygen.bindings.load import units_of
-from policygen.dialects.selectors.aggregates import leaves, read_aggregate
+from policygen.dialects.selectors.aggregates import read_aggregate
 from policygen.dialects.selectors.functions import Struct
 from policygen.dialects.user.arguments import arguments
 from policygen.dialects.user.overlay import as_policy
 from policygen.dialects.user.place import UserReturn
 from policygen.dialects.user.public import PublicSelector, selector_for, selectors_named
+from policygen.dialects.user.question import question
 from policygen.dialects.user.tuned import TunedReturn, TunedSelector
 from policygen.errors import InputError
 from policygen.model.emit import EmitAction
@@ -63,7 +63,9 @@ class Emitter:
                 continue
             by_name.setdefault(one.selector.name, []).append((one, measurement))
         serves = {name: tuple(selectors_named(name, self.version)) for name in by_name}
-        told_of = self.ask([self._question(one) for each in serves.values() for one in each])
+        told_of = self.ask(
+            [question(one, self.structs) for each in serves.values() for one in each]
+        )
         return [self._tuned(serves[name], given, told_of) for name, given in by_name.items()]
 
     def _tuned(
@@ -93,23 +95,6 @@ class Emitter:
             cases.append(PlacedResult(UserReturn(now, one, fields, base, told_by), measurement))
         parts = tuple(part_of(group, self.together, options) for group in by_entry(cases))
         return TunedSelector(serves, fields, parts, policies, known)
-
-    def _question(self, one: PublicSelector) -> Question:
-        fields = read_aggregate(self.structs, one.selects)
-        return Question(
-            one.site,
-            one.benchmark,
-            one.default,
-            tuple(path for path, _ in leaves(fields)),
-            one.roles,
-            tuple(dict.fromkeys([*_sized(one), *one.selector.sized])),
-        )
-
-
-def _sized(one: PublicSelector) -> Iterator[str]:
-    """The roles in whose sizes any version of the benchmark counts."""
-    known = {*one.benchmark.roles, *(f"axis::{axis}" for axis in one.benchmark.axes)}
-    return (unit.of for unit in units_of(one.benchmark.name) if unit.of in known)
 
 
 def part_of(cases: Sequence[PlacedResult], choose: ChooseForAll, options: Options) -> TunedReturn:

@@ -62,6 +62,11 @@ class RefusedError(ProcessError):
         file, line, message = found.groups()
         return f"{Path(file).name}:{line}: {message}" if not file.endswith(UNIT) else message
 
+    @property
+    def has_place(self) -> bool:
+        """Whether the compiler says it of a line of what it read."""
+        return _ERROR.search(self.stderr) is not None
+
 
 def compile_all(
     units: Sequence[TranslationUnit],

@@ -103,6 +103,11 @@ class Compiler:
             for point in place.points
         }
 
+    def selects(self, changed: Mapping[str, bytes], point: Point, arch: str) -> Values:
+        """Asks what one workload gets on an architecture with changed headers, and nothing else."""
+        asked = [replace(place, archs=(arch,), families=()) for place in self._asked([point])]
+        return self._ask(asked, self.includes(changed), {}).checked().by_point[point, arch].values
+
     def _unknown(self, asked: Sequence[Asked]) -> list[Asked]:
         """Leaves out the architectures whose values are known for a whole site."""
         left = [

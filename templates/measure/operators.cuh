@@ -40,6 +40,9 @@ struct larger_one
   }
 };
 
+// The operator of a user in benchmarks.
+using user_op = larger_one;
+
 struct squared
 {
   template <class T>

@@ -69,8 +69,12 @@ constexpr long long patience = 5000000000; // nanoseconds
 POLICYGEN_API int policygen_describe(int device, char* text, size_t bytes)
 {
   cudaDeviceProp found{};
-  int driver  = 0;
-  int runtime = 0;
+  int driver       = 0;
+  int runtime      = 0;
+  int sm_clock     = 0;
+  int memory_clock = 0;
+  cudaDeviceGetAttribute(&sm_clock, cudaDevAttrClockRate, device);
+  cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, device);
   if (const cudaError_t error = cudaGetDeviceProperties(&found, device))
   {
     return error;
@@ -94,7 +98,7 @@ POLICYGEN_API int policygen_describe(int device, char* text, size_t bytes)
   snprintf(
     text,
     bytes,
-    "name=%s\nuuid=GPU-%s\nmajor=%d\nminor=%d\nsms=%d\nbus=%d\necc=%d\nl2=%d\nmemory=%zu\nshared=%zu\ndriver=%d\nruntime=%d\n",
+    "name=%s\nuuid=GPU-%s\nmajor=%d\nminor=%d\nsms=%d\nbus=%d\necc=%d\nl2=%d\nmemory=%zu\nshared=%zu\ndriver=%d\nruntime=%d\nsm_clock=%d\nmemory_clock=%d\n",
     found.name,
     uuid,
     found.major,
@@ -106,7 +110,9 @@ POLICYGEN_API int policygen_describe(int device, char* text, size_t bytes)
     found.totalGlobalMem,
     found.sharedMemPerBlockOptin,
     driver,
-    runtime);
+    runtime,
+    sm_clock,
+    memory_clock);
   return 0;
 }
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from policygen.dialects.selectors.functions import Struct, find_structs
 from policygen.errors import InputError
+from policygen.source.files import read_bytes
 from policygen.source.text import Text
 
 
@@ -23,6 +25,11 @@ def find_aggregates(headers: Mapping[str, bytes]) -> dict[str, Struct]:
     for name, data in headers.items():
         found |= find_structs(Text(name, data).code)
     return found
+
+
+def policy_structs(folder: Path) -> dict[str, Struct]:
+    """What a folder of tuning headers declares, those without selectors included."""
+    return find_aggregates({path.name: read_bytes(path) for path in sorted(folder.glob("*.cuh"))})
 
 
 def read_aggregate(structs: Mapping[str, Struct], name: str) -> tuple[Field, ...]:

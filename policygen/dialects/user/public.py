@@ -10,6 +10,8 @@ from policygen.bindings.returned import newest_family, shown_as
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, MemberRule, SelectorBinding, Site
 
+SINCE = (3, 5)
+"""The first version of CUB whose device algorithms take policy selectors."""
 _WORD = re.compile(r"\w+")
 
 

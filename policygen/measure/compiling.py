@@ -1,0 +1,261 @@
+"""Compiles variants side by side, many in a unit; one that is refused costs itself alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from policygen.errors import PolicygenError, ProcessError
+from policygen.measure.batches import batches, halves, unit_size
+from policygen.measure.device import VariantFunction
+from policygen.measure.objects import ObjectSource, named_culprits, reason
+from policygen.measure.units import FUNCTION
+from policygen.model.labels import BASE
+from policygen.paths import cache_failure
+from policygen.process import threads
+from policygen.proof.sass.compiler import workers_of
+from policygen.steps import TICK, HowFar, Progress
+from policygen.stopping import stopping
+
+PHASE = "compiling variants"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A variant that is to be compiled."""
+
+    label: str
+    policy: Mapping[str, str] | None = None
+    """All fields of its policy; none for what CUB selects by itself."""
+    includes: tuple[str, ...] = ()
+    """Folders before the tree: changed headers, where variants are no policies."""
+
+
+OWN = Candidate(BASE)
+"""What CUB selects by itself."""
+
+
+class Renders(Protocol):
+    """Writes a unit."""
+
+    def __call__(self, candidates: Sequence[Candidate]) -> str:
+        """A function for each of them, `policygen_run_0` and on."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadToCompile:
+    """A workload with its variants, and what they are compiled with."""
+
+    name: str
+    """In words: `cub.bench.reduce.sum T=I32 OffsetT=I32`."""
+    arch: str
+    includes: tuple[str, ...]
+    """The folders of the tree."""
+    inputs: str
+    """The unit of its buffers."""
+    render: Renders
+    candidates: tuple[Candidate, ...]
+    """Without base, which is compiled with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledWorkload:
+    """The objects of a workload that a process can load."""
+
+    inputs: Path
+    runner: Path
+    functions: tuple[VariantFunction, ...]
+    """Base first."""
+    failed: Mapping[str, str]
+    """Variant → what the compiler says of it."""
+
+
+class MakesObjects(Protocol):
+    """Compiles one unit."""
+
+    def make(self, source: ObjectSource) -> Path:
+        """The shared object; refused with the compiler's words."""
+
+
+def compile_workloads(
+    asked: Sequence[WorkloadToCompile],
+    runner: str,
+    compiler: MakesObjects,
+    *,
+    slots: int | None = None,
+    progress: Progress | None = None,
+) -> list[CompiledWorkload | PolicygenError]:
+    """Compiles all variants of workloads, in their order; or tells what is wrong with a workload.
+
+    `slots` is how many units are compiled at once: by default as many as cores and memory allow.
+    """
+    count = workers_of(slots)
+    with threads(count) as executor:
+        return _Run(executor, compiler, runner, [_State(one) for one in asked]).all(count, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """What one object is made of: variants of a workload, or its inputs, or the runner."""
+
+    state: "_State | None"
+    candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What is told of it while it is compiled."""
+        if not self.candidates:
+            return f"the inputs of {self.state.asked.name}" if self.state else "the runner"
+        first, *more = (one.label for one in self.candidates)
+        return f"{first} and {len(more)} more" if more else first
+
+
+@dataclass(slots=True)
+class _State:
+    """How far a workload is."""
+
+    asked: WorkloadToCompile
+    inputs: Path | None = None
+    problem: PolicygenError | None = None
+    """What is not the fault of a variant."""
+    places: dict[str, VariantFunction] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    parked: list[tuple[_Unit, ProcessError]] = field(default_factory=list)
+    """Units that were refused before it was known whether base is."""
+
+    @property
+    def done(self) -> int:
+        """The variants of which it is known what becomes of them."""
+        total = len(self.asked.candidates) + 1
+        return total if self.problem else len(self.places) + len(self.failed)
+
+    def units(self, size: int) -> Iterator[_Unit]:
+        """Its inputs and its variants, base among the first; changed headers have a unit each."""
+        yield _Unit(self)
+        alone = [one for one in self.asked.candidates if one.includes]
+        shared = [OWN, *(one for one in self.asked.candidates if not one.includes)]
+        lots = [*batches(shared, size), *batches(alone, 1)]
+        yield from (_Unit(self, tuple(lot)) for lot in lots)
+
+    def source(self, lot: Sequence[Candidate]) -> ObjectSource:
+        """The text of a unit; no lot is that of the inputs."""
+        asked = self.asked
+        text = asked.render(lot) if lot else asked.inputs
+        before = lot[0].includes if lot else ()
+        return ObjectSource(text, (*before, *asked.includes), asked.arch)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The units that are being compiled, and what is known so far."""
+
+    executor: Executor
+    compiler: MakesObjects
+    runner: str
+    states: list[_State]
+    runs: "dict[Future[Path], _Unit]" = field(default_factory=dict)
+    made: Path | None = None
+    """The runner."""
+
+    def all(self, slots: int, progress: Progress | None) -> list[CompiledWorkload | PolicygenError]:
+        """Compiles until nothing is left to be compiled."""
+        total = sum(len(state.asked.candidates) + 1 for state in self.states)
+        size = unit_size(total, slots)
+        self._submit(_Unit(None))
+        for state in self.states:
+            for unit in state.units(size):
+                self._submit(unit)
+        with stopping(lambda: self._kept(total)):
+            while self.runs:
+                self._tell(progress, total)
+                ended, _ = wait(self.runs, TICK if progress else None, FIRST_COMPLETED)
+                for future in ended:
+                    self._ended(future, self.runs.pop(future))
+            self._tell(progress, total)
+        return [self._result(state) for state in self.states]
+
+    def _submit(self, unit: _Unit) -> None:
+        if unit.state is None:
+            arch = self.states[0].asked.arch
+            source = ObjectSource(self.runner, (), arch)
+        elif unit.state.problem:
+            return
+        else:
+            source = unit.state.source(unit.candidates)
+        self.runs[self.executor.submit(self.compiler.make, source)] = unit
+
+    def _ended(self, future: "Future[Path]", unit: _Unit) -> None:
+        try:
+            path = future.result()
+        except ProcessError as error:
+            if unit.state is None:
+                raise
+            self._refused(unit.state, unit, error)
+        except OSError as error:
+            raise cache_failure(error) from error
+        else:
+            self._has(unit, path)
+
+    def _has(self, unit: _Unit, path: Path) -> None:
+        state = unit.state
+        if state is None:
+            self.made = path
+        elif not unit.candidates:
+            state.inputs = path
+        else:
+            for number, one in enumerate(unit.candidates):
+                function = FUNCTION.format(number)
+                state.places[one.label] = VariantFunction(one.label, str(path), function)
+            if OWN in unit.candidates:
+                self._go_on(state)
+
+    def _go_on(self, state: _State) -> None:
+        """Base compiles: what was refused before is the fault of its variants."""
+        parked, state.parked = state.parked, []
+        for unit, error in parked:
+            self._divide(state, unit, error)
+
+    def _refused(self, state: _State, unit: _Unit, error: ProcessError) -> None:
+        if not unit.candidates or unit.candidates == (OWN,):
+            state.problem = error  # a broken header, or too little memory: no variant's fault
+        elif BASE in state.places:
+            self._divide(state, unit, error)
+        else:
+            state.parked.append((unit, error))
+            if OWN in unit.candidates:
+                self._submit(_Unit(state, (OWN,)))
+
+    def _divide(self, state: _State, unit: _Unit, error: ProcessError) -> None:
+        """Compiles the others again; of what is refused alone it is told why."""
+        named = named_culprits(error)
+        if len(unit.candidates) == 1:
+            named = {0: reason(error)}
+        state.failed |= {unit.candidates[number].label: words for number, words in named.items()}
+        rest = [one for n, one in enumerate(unit.candidates) if n not in named and one is not OWN]
+        parts = [rest] if named or len(rest) == 1 else halves(rest)
+        for part in filter(None, parts):
+            self._submit(_Unit(state, tuple(part)))
+
+    def _tell(self, progress: Progress | None, total: int) -> None:
+        if progress:
+            running = tuple(unit.name for future, unit in self.runs.items() if future.running())
+            progress(HowFar(PHASE, self._done, total, running))
+
+    @property
+    def _done(self) -> int:
+        return sum(state.done for state in self.states)
+
+    def _kept(self, total: int) -> str:
+        kept = f"{self._done:,} of {total:,} variants are compiled and kept"
+        return f"{kept}: the same command goes on there."
+
+    def _result(self, state: _State) -> CompiledWorkload | PolicygenError:
+        if state.problem:
+            return state.problem
+        assert self.made is not None
+        assert state.inputs is not None
+        order = [BASE, *(one.label for one in state.asked.candidates)]
+        functions = tuple(state.places[label] for label in order if label in state.places)
+        failed = {label: state.failed[label] for label in order if label in state.failed}
+        return CompiledWorkload(state.inputs, self.made, functions, failed)

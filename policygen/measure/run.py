@@ -1,0 +1,133 @@
+"""Measures the variants of a workload on all its runtime workloads, and writes what it finds.
+
+What the database has is not measured again: a run that was killed goes on where it was.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from policygen.measure.control import Controller
+from policygen.measure.database import MeasuringSession, Spot
+from policygen.measure.device import RuntimeCase, VariantFunction
+from policygen.measure.outcomes import Failure
+from policygen.results.declared import DeclaredAxes
+from policygen.steps import HowFar, Progress
+from policygen.stopping import stopping
+
+PHASE = "measure"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A runtime workload: how the database names it, and what a device opens."""
+
+    spot: Spot
+    case: RuntimeCase
+
+    def __str__(self) -> str:
+        axes = self.spot.workload.items()
+        values = " ".join(f"{axis.partition('{')[0]}={value}" for axis, value in axes)
+        return f"{self.spot.algorithm} {values}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadTask:
+    """What is measured of one workload."""
+
+    base: VariantFunction
+    variants: tuple[VariantFunction, ...]
+    """Without base."""
+    points: tuple[Point, ...]
+    declared: DeclaredAxes = field(default_factory=dict)
+    """All values of the axes, as the benchmark declares them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What became of a workload, over all sessions of its database."""
+
+    failed: Mapping[str, Failure]
+    """By label: those that are wrong, or fail, on a runtime workload; they are no candidates."""
+    skipped: Mapping[str, str]
+    """Runtime workloads that are not measured, and why."""
+    new: int
+    """Rows that were written now, or got more samples."""
+
+    @property
+    def wrong(self) -> Mapping[str, Failure]:
+        """Those whose results are not those of base."""
+        return {label: one for label, one in self.failed.items() if one.kind == "wrong"}
+
+
+def measure_workload(
+    controller: Controller,
+    session: MeasuringSession,
+    task: WorkloadTask,
+    *,
+    rounds: int,
+    seed: int,
+    progress: Progress | None = None,
+) -> Findings:
+    """Checks and measures what has no row yet, on one runtime workload after the other.
+
+    A variant that fails on one is not asked on the next: only those that are measured everywhere
+    count.
+    """
+    for point in task.points:
+        session.prepare(point.spot, task.declared)
+    failed: dict[str, Failure] = {}
+    for point in task.points:
+        failed |= session.failed(point.spot)
+    skipped: dict[str, str] = {}
+    new = done = 0
+    with stopping(lambda: _kept(done, len(task.points))):
+        for point in task.points:
+            if progress:
+                progress(HowFar(PHASE, done, len(task.points), (str(point),)))
+            there = session.measured(point.spot)
+            todo = [one for one in task.variants if one.variant not in {*there, *failed}]
+            if todo or task.base.variant not in there:
+                why = controller.open(point.case, task.base)
+                if why is None:
+                    found = _measure_point(controller, session, point, todo, rounds, seed)
+                    failed |= found.failed
+                    new += found.new
+                else:
+                    skipped[str(point)] = why
+            done += 1
+    if progress:
+        progress(HowFar(PHASE, done, len(task.points)))
+    labels = {one.variant for one in task.variants}
+    return Findings({k: v for k, v in failed.items() if k in labels}, skipped, new)
+
+
+def _measure_point(
+    controller: Controller,
+    session: MeasuringSession,
+    point: Point,
+    todo: Sequence[VariantFunction],
+    rounds: int,
+    seed: int,
+) -> Findings:
+    begun = time.monotonic()
+    checked = controller.check(todo)
+    for label, failure in checked.failed.items():
+        session.fail(point.spot, label, failure, checked.elapsed.get(label, 0.0))
+    right = [one for one in todo if one.variant in checked.right]
+    found = controller.rounds(right, rounds, seed)
+    for label, samples in found.samples.items():
+        elapsed = found.elapsed.get(label, 0.0) + checked.elapsed.get(label, 0.0)
+        session.record(point.spot, label, samples, elapsed)
+    for label, failure in found.failed.items():
+        session.fail(point.spot, label, failure, found.elapsed.get(label, 0.0))
+    session.note(found, controller.restarts)
+    session.time(str(point), time.monotonic() - begun)
+    return Findings({**checked.failed, **found.failed}, {}, len(found.samples))
+
+
+def _kept(done: int, total: int) -> str:
+    return (
+        f"{done:,} of {total:,} runtime workloads are measured, and all rows that were written are"
+        " kept: the same command goes on there."
+    )
