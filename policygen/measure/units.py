@@ -48,6 +48,8 @@ def inputs_text(run: WorkloadRun) -> str:
             "result": one.result,
             "tolerance": one.tolerance,
             "modified": one.modified,
+            "group": one.group,
+            "beside": one.beside and list(binding.buffers).index(one.beside),
             "bitwise": any(other.exact for other in binding.buffers.values()),
         }
         for name, one in binding.buffers.items()

@@ -7,7 +7,6 @@ from pydantic import Field, model_validator
 from policygen.model.base import Record
 from policygen.model.versions import Versioned, numbers
 
-
 Form = Literal["environment", "storage", "stream"]
 """What a call takes besides its arguments."""
 
@@ -27,13 +26,19 @@ class BufferBinding(Record):
     """How it is compared with what base makes of it: `set` in any order."""
     tolerance: float = Field(default=0, ge=0, le=1)
     """How far from base's a result may be, as a share of it."""
+    group: str | None = None
+    """How many elements that stand together are a set; all without it."""
+    beside: str | None = None
+    """The buffer whose elements belong to those of a set, one to each."""
     modified: bool = False
     """Whether a run changes what it reads: its contents are made anew before each."""
 
     @model_validator(mode="after")
-    def _close_needs_a_tolerance(self) -> Self:
+    def _fits_its_result(self) -> Self:
         if (self.result == "close") != (self.tolerance > 0):
             raise ValueError("a tolerance belongs to a result that is close")
+        if (self.group or self.beside) and self.result != "set":
+            raise ValueError("group and beside belong to a result that is a set")
         return self
 
 

@@ -437,30 +437,6 @@ cudaError_t positive_terms(T* to, long long count)
   }
 }
 
-template <class T, class Key>
-struct write_of_key
-{
-  T* to;
-  const Key* keys;
-
-  __device__ void operator()(long long at) const
-  {
-    unsigned long long name = 0;
-    for (int byte = 0; byte < static_cast<int>(sizeof(Key)); ++byte)
-    {
-      name = mixed(name ^ reinterpret_cast<const unsigned char*>(keys + at)[byte]);
-    }
-    to[at] = static_cast<T>(name);
-  }
-};
-
-// Values that keys tell, so that it is known which value belongs to which key.
-template <class T, class Key>
-cudaError_t of_keys(T* to, long long count, const Key* keys)
-{
-  return each(count, write_of_key<T, Key>{to, keys});
-}
-
 // The parts of a pair, one by one: bytes between them are anything.
 template <class P>
 __device__ auto first_part(const P& pair) -> decltype(pair.key)

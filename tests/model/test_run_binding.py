@@ -1,0 +1,46 @@
+"""How benchmarks run: what a call takes in a version, and what sub-benchmarks share."""
+
+import pytest
+
+from policygen.model.run_binding import RunBinding
+
+CALL = {"benchmarks": ["cub.bench.a"], "buffers": {}, "function": "f", "arguments": "in"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "version", "form"),
+    [
+        ({}, "3.0.1", "environment"),
+        ({"form": "storage"}, "3.6.0", "storage"),
+        ({"storage_below": "3.5"}, "3.4.2", "storage"),
+        ({"storage_below": "3.5"}, "3.5.0", "environment"),
+        ({"stream_below": "3.5"}, "3.4.2", "stream"),
+        ({"stream_below": "3.5"}, "3.5.0", "environment"),
+        ({"storage_below": "3.1", "stream_below": "3.5"}, "3.0.1", "storage"),
+        ({"storage_below": "3.1", "stream_below": "3.5"}, "3.2.0", "stream"),
+    ],
+)
+def test_a_version_says_what_a_call_takes_besides_its_arguments(keys, version, form):
+    assert RunBinding(**CALL, **keys).form_in(version) == form
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [
+        ({}, ("base",)),
+        ({"subbench": "large"}, ("large",)),
+        ({"subbench": ["small", "large"]}, ("small", "large")),
+        ({"variations": {"sin": "a", "exp": "b"}}, ("sin", "exp")),
+    ],
+)
+def test_a_table_is_of_one_sub_benchmark_or_of_several(keys, names):
+    assert RunBinding(**CALL, **keys).subbenches == names
+
+
+def test_what_varies_stands_in_front_of_what_sub_benchmarks_share():
+    run = RunBinding(
+        **CALL, support="struct all;\n", variations={"sin": "\nstruct sin;", "exp": ""}
+    )
+    assert run.of("sin").support == "struct sin;\nstruct all;"
+    assert run.of("exp").support == "struct all;"
+    assert run.of("sin").subbenches == ("sin",)
