@@ -17,7 +17,8 @@ HERE = Path(__file__).parent / "on_host"
 def contents(tmp_path_factory) -> dict[str, list[float]]:
     """What the generators make."""
     folder = tmp_path_factory.mktemp("contents")
-    (folder / "contents.h").write_text(_on_host("inputs.cuh") + _on_host("sequences.cuh"))
+    texts = map(_on_host, ("inputs.cuh", "sequences.cuh", "topk.cuh"))
+    (folder / "contents.h").write_text("".join(texts), encoding="utf-8")
     program = folder / "sequences"
     includes = [f"-I{HERE}", f"-I{folder}", f"-I{tree('3.6.0')}"]
     source = str(HERE / "sequences.cpp")
@@ -123,6 +124,24 @@ def test_positive_terms_have_no_imaginary_part(contents):
 def test_values_of_equal_keys_are_equal(contents):
     first, second, third = contents["of_keys"]
     assert first == third != second
+
+
+def test_patterns_of_keys_are_random_quantized_cut_below_tied_or_larger_at_the_end(contents):
+    assert len(set(contents["random"])) > 120
+    assert min(contents["random"]) < -1
+    assert all(32 * key == round(32 * key) for key in contents["quantized"])
+    assert min(contents["quantized"]) < 0
+    assert min(contents["relu"]) == 0
+    assert max(contents["relu"]) > 1
+    assert contents["ties"][:64] == contents["ties"][64:] == [at / 64 for at in range(64)]
+    # The last four of 40, and of 64, as a quarter of 16 is 4; behind a segment nothing is read.
+    assert contents["pivot"][:40] == [1] * 36 + [2] * 4
+    assert contents["pivot"][64:] == [1] * 60 + [2] * 4
+
+
+def test_sets_are_compared_group_by_group_with_what_belongs_to_their_elements(contents):
+    assert contents["groups"] == [-1, 200, -1]
+    assert contents["pairs"] == [-1, 102]
 
 
 def test_pairs_are_compared_by_their_parts_and_not_by_what_is_between(contents):

@@ -1,4 +1,4 @@
-"""Units of sorts, merges, reductions, segments, copies, top-k, transforms: peculiar types compile."""
+"""Units of sorts, merges, reductions, segments, copies, top-k and transforms compile."""
 
 from pathlib import Path
 

@@ -104,6 +104,31 @@ int main()
   must(of_keys(values.data(), 3, keys.data()));
   print("of_keys", values);
 
+  const std::vector<int> sizes{40, 64};
+  for (const char* name : {"random", "quantized", "relu", "ties", "pivot"})
+  {
+    static long long kind = 0;
+    std::vector<float> made(128);
+    must(patterned(made.data(), 128, sizes.data(), kind++, 64, 16));
+    print(name, made);
+  }
+
+  const std::vector<int> some{1, 2, 3, 4}, moved{2, 1, 4, 3}, swapped{3, 2, 1, 4};
+  const std::vector<char> with{'a', 'b', 'c', 'd'}, along{'b', 'a', 'd', 'c'}, apart{'b', 'a', 'c', 'd'};
+  const auto groups = [](const std::vector<int>& one, const std::vector<int>& other, long long size) {
+    long long first        = 0;
+    const long long differ = compare_groups<int, char>(one.data(), other.data(), nullptr, nullptr, 4, size, &first);
+    return 100 * differ + first;
+  };
+  const auto pairs = [&](const std::vector<char>& beside) {
+    long long first        = 0;
+    const long long differ = compare_groups(some.data(), moved.data(), with.data(), beside.data(), 4, 2, &first);
+    return 100 * differ + first;
+  };
+  print("groups",
+        std::vector<long long>{groups(some, moved, 2), groups(some, swapped, 2), groups(some, swapped, 4)});
+  print("pairs", std::vector<long long>{pairs(along), pairs(apart)});
+
   std::vector<of_two<char, long long>> got(2), expected(2);
   std::memset(got.data(), 1, 2 * sizeof(got[0]));
   for (int at = 0; at < 2; ++at)
