@@ -5,15 +5,32 @@ from pathlib import Path
 import pytest
 
 from policygen.bindings.load import bound
+from policygen.errors import InputError
 from policygen.measure.runs import WorkloadRun, runs_of
 from policygen.measure.units import inputs_text, variants_text
+from policygen.model.bindings import BenchmarkBinding
+from policygen.model.cub import Cub
 from policygen.model.workload import in_words
 from policygen.proof.probe import workloads
+from policygen.proof.unit import Workload
 from policygen.tree.given import open_tree
 from tests.tiers import sampled
 from tests.toolchain import compile_to_ptx
 from tests.trees import tree
 
+ALGORITHMS = {
+    "copy",
+    "merge",
+    "merge_sort",
+    "radix_sort",
+    "reduce",
+    "segmented_reduce",
+    "segmented_scan",
+    "segmented_sort",
+    "segmented_topk",
+    "topk",
+    "transform",
+}
 FAST = ("3.6.0", "merge.pairs", "KeyT=F32 ValueT=I8", "base")
 CASES = [
     FAST,
@@ -39,6 +56,13 @@ CASES = [
     ("3.6.0", "segmented_sort.keys", "T=I128", "large"),
     ("3.6.0", "topk.keys", "KeyT=F32 OffsetT=I64", "base"),
     ("3.6.0", "topk.pairs", "KeyT=I16 ValueT=I8", "base"),
+    ("3.6.0", "segmented_topk.fixed.keys", "MaxSegmentSize=64 MaxNumSelected=8", "small"),
+    (
+        "3.6.0",
+        "segmented_topk.variable.indexed.cluster",
+        "MaxSegmentSize=8192 K=2048",
+        "decode_style_variable_topk_indexed",
+    ),
     ("3.6.0", "copy.memcpy", "T=U32 OffsetT=I64", "uniform"),
     ("3.6.0", "transform.babelstream", "T=I128", "nstream"),
     ("3.6.0", "transform.complex_cmp", "", "compare_complex"),
@@ -103,3 +127,23 @@ def test_a_workload_has_inputs_and_a_base_that_compile(version, name, values, su
         done = compile_to_ptx(source, Path(run.cub.root))
         words = in_words(name, dict(run.workload.values))
         assert done.returncode == 0, f"{words}, {what}: {done.stderr}"
+
+
+@pytest.mark.parametrize("version", ["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"])
+def test_every_workload_that_can_be_tuned_has_runtime_workloads_or_a_reason(version):
+    cub = open_tree(tree(version))
+    for algorithm in bound(cub.bindings):
+        for benchmark in algorithm.benchmarks:
+            if algorithm.algorithm in ALGORITHMS and benchmark.parameters:
+                for workload in workloads(benchmark, cub.bindings):
+                    _has_points_or_a_reason(cub, workload)
+
+
+def _has_points_or_a_reason(cub: Cub, workload: Workload) -> None:
+    try:
+        runs = runs_of(cub, workload)
+    except InputError:
+        assert isinstance(workload.call, BenchmarkBinding)
+        assert workload.call.unmeasured, in_words(workload.call.name, dict(workload.values))
+    else:
+        assert all(run.points for run in runs)
