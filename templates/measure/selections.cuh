@@ -74,15 +74,15 @@ struct is_below
 };
 
 // Each is set with a probability, in thousandths.
-inline cudaError_t flags(bool* to, long long count, long long thousandths)
+inline cudaError_t flagged(bool* to, long long count, long long thousandths)
 {
   return each(count, write_flag{to, thousandths, seed});
 }
 
 // The same, and how many are set.
-inline cudaError_t flags(bool* to, long long count, long long thousandths, long long& set)
+inline cudaError_t flagged(bool* to, long long count, long long thousandths, long long& set)
 {
-  const cudaError_t error = flags(to, count, thousandths);
+  const cudaError_t error = flagged(to, count, thousandths);
   return error ? error : how_many(count, is_set{to}, set);
 }
 
