@@ -31,6 +31,15 @@ struct ascending
   }
 };
 
+struct smaller_one
+{
+  template <class T>
+  __host__ __device__ T operator()(const T& left, const T& right) const
+  {
+    return ascending{}(right, left) ? right : left;
+  }
+};
+
 struct larger_one
 {
   template <class T>

@@ -194,8 +194,8 @@ struct write_offset
 
 // Where segments begin whose sizes are uniform between two values, and the end; the last one is cut. Sets how many.
 template <class T>
-cudaError_t
-uniform_offsets(T* to, long long count, long long total, long long least, long long most, long long& segments)
+cudaError_t uniform_offsets(
+  T* to, long long count, long long total, long long least, long long most, long long& segments)
 {
   scratch found(sizeof(long long));
   auto* const device = static_cast<long long*>(found.memory);
@@ -253,7 +253,7 @@ struct write_step
 
 // Offsets of segments of one size; with `wobble`, every other one is longer by so much.
 template <class T>
-cudaError_t steps(T* to, long long count, long long most, long long size, long long wobble)
+cudaError_t step_offsets(T* to, long long count, long long most, long long size, long long wobble)
 {
   return each(count, write_step<T>{to, most, size, wobble});
 }

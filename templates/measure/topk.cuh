@@ -80,8 +80,8 @@ struct write_pattern
 
 // Keys of segments with room for `room` each, of which `selected` will be selected; of the last pattern the last few
 // of a segment are larger than all others.
-inline cudaError_t
-patterned(float* to, long long count, const int* sizes, long long kind, long long room, long long selected)
+inline cudaError_t patterned(
+  float* to, long long count, const int* sizes, long long kind, long long room, long long selected)
 {
   const long long fewer  = selected / 4 < room / 8 ? selected / 4 : room / 8;
   const long long larger = fewer < 1 ? 1 : fewer;

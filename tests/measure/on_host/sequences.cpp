@@ -51,8 +51,8 @@ int main()
   print("power", power);
 
   std::vector<long long> fixed(6), wobbly(6);
-  must(steps(fixed.data(), 6, 250, 51, 0));
-  must(steps(wobbly.data(), 6, 250, 51, 1));
+  must(step_offsets(fixed.data(), 6, 250, 51, 0));
+  must(step_offsets(wobbly.data(), 6, 250, 51, 1));
   print("fixed", fixed);
   print("wobbly", wobbly);
 
