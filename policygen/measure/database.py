@@ -63,7 +63,7 @@ class About:
 
 
 @contextmanager
-def open_session(path: Path, about: About) -> Iterator["MeasuringSession"]:
+def open_measurements(path: Path, about: About) -> Iterator["MeasuringSession"]:
     """A session that writes into a database; when the block ends it is noted that it has ended."""
     with open_writer(path) as writer, Decoder() as decoder:
         session = MeasuringSession(writer, about, decoder)
