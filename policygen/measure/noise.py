@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from policygen.measure.control import Controller
 from policygen.measure.database import MeasuringSession
 from policygen.measure.device import VariantFunction
-from policygen.measure.run import Point
+from policygen.measure.run import RuntimePoint
 from policygen.results.declared import DeclaredAxes
 from policygen.results.measured_noise import Spread, spread_of
 from policygen.steps import HowFar, Progress
@@ -20,7 +20,7 @@ def measure_noise(
     controller: Controller,
     session: MeasuringSession,
     base: VariantFunction,
-    points: Sequence[Point],
+    points: Sequence[RuntimePoint],
     *,
     rounds: int,
     seed: int,
@@ -52,7 +52,7 @@ def _measure(
     controller: Controller,
     session: MeasuringSession,
     base: VariantFunction,
-    point: Point,
+    point: RuntimePoint,
     process: int,
     rounds: int,
     seed: int,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policygen.measure.control import Controller
-from policygen.measure.database import MeasuringSession, Spot
+from policygen.measure.database import MeasuringSession, RowSpot
 from policygen.measure.device import RuntimeCase, VariantFunction
 from policygen.measure.outcomes import Failure
 from policygen.results.declared import DeclaredAxes
@@ -19,10 +19,10 @@ PHASE = "measure"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RuntimePoint:
     """A runtime workload: how the database names it, and what a device opens."""
 
-    spot: Spot
+    spot: RowSpot
     case: RuntimeCase
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class WorkloadTask:
     base: VariantFunction
     variants: tuple[VariantFunction, ...]
     """Without base."""
-    points: tuple[Point, ...]
+    points: tuple[RuntimePoint, ...]
     declared: DeclaredAxes = field(default_factory=dict)
     """All values of the axes, as the benchmark declares them."""
 
@@ -105,7 +105,7 @@ def measure_workload(
 def _measure_point(
     controller: Controller,
     session: MeasuringSession,
-    point: Point,
+    point: RuntimePoint,
     todo: Sequence[VariantFunction],
     rounds: int,
     seed: int,

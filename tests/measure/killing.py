@@ -7,7 +7,7 @@ import traceback
 from contextlib import contextmanager
 
 from policygen.measure.line import WorkerLine
-from policygen.measure.writer import Writer
+from policygen.measure.writer import DatabaseWriter
 
 KILLED = -signal.SIGKILL
 
@@ -28,7 +28,7 @@ class Moments:
     @contextmanager
     def counted(self):
         """Counts in this process for a block."""
-        receive, send, writing = WorkerLine.receive, WorkerLine.send, Writer.writing
+        receive, send, writing = WorkerLine.receive, WorkerLine.send, DatabaseWriter.writing
         moments = self
 
         def counted_receive(line, limit):
@@ -48,12 +48,12 @@ class Moments:
             moments.pass_one()
 
         WorkerLine.receive, WorkerLine.send = counted_receive, counted_send
-        Writer.writing = counted_writing
+        DatabaseWriter.writing = counted_writing
         try:
             yield self
         finally:
             WorkerLine.receive, WorkerLine.send = receive, send
-            Writer.writing = writing
+            DatabaseWriter.writing = writing
 
 
 def kill_this(_):

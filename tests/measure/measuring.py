@@ -4,10 +4,10 @@ import sqlite3
 from contextlib import closing, contextmanager
 
 from policygen.measure.control import controlling
-from policygen.measure.database import About, Spot, open_measurements
+from policygen.measure.database import About, RowSpot, open_measurements
 from policygen.measure.noise import measure_noise
 from policygen.measure.outcomes import Limits, Watch
-from policygen.measure.run import Point, WorkloadTask, measure_workload
+from policygen.measure.run import RuntimePoint, WorkloadTask, measure_workload
 from tests.measure.simulated import BASE, FACTS, Plan, case, variants
 
 ALGORITHM, SUBBENCH = "cub.bench.demo", "base"
@@ -25,11 +25,11 @@ QUICK = Watch(pause=0.0, warm=1)
 
 
 def spot(size, workload="I8"):
-    return Spot(ALGORITHM, SUBBENCH, {"T{ct}": workload, IO: str(size)})
+    return RowSpot(ALGORITHM, SUBBENCH, {"T{ct}": workload, IO: str(size)})
 
 
 def points(*sizes, workload="I8"):
-    return tuple(Point(spot(size, workload), case(size)) for size in sizes or SIZES)
+    return tuple(RuntimePoint(spot(size, workload), case(size)) for size in sizes or SIZES)
 
 
 def task(*labels, workload="I8"):

@@ -238,7 +238,7 @@ def test_a_gpu_that_no_longer_takes_the_inputs_is_lost(tmp_path):
     with controlled(tmp_path, opening=opening, does={"ipt_1": "crash"}) as controller:
         controller.open(case(16), BASE)
         with pytest.raises(LostGpuError, match="3 times in a row: out of memory"):
-            controller.check([GOOD])
+            controller.check([GOOD, OTHER])
 
 
 def test_another_gpu_under_the_same_number_is_no_continuation(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.measure.database import Spot, open_measurements
+from policygen.measure.database import RowSpot, open_measurements
 from policygen.measure.outcomes import Failure, Rounds
 from policygen.measure.writer import open_writer
 from policygen.results.database import open_database
@@ -203,7 +203,7 @@ def test_another_method_needs_another_file(db):
 
 
 def test_another_version_of_a_benchmark_needs_another_file(session):
-    other = Spot(ALGORITHM, SUBBENCH, {"T{ct}": "I8", "Entropy": "1.000"})
+    other = RowSpot(ALGORITHM, SUBBENCH, {"T{ct}": "I8", "Entropy": "1.000"})
     with pytest.raises(
         InputError, match=r"has the axes T{ct}, Elements{io}.*, and not T{ct}, Entropy"
     ):
@@ -212,6 +212,7 @@ def test_another_version_of_a_benchmark_needs_another_file(session):
     with pytest.raises(InputError, match="were declared with other values there"):
         session.prepare(spot(16), declared)
     session.prepare(spot(16), DECLARED)
+    session.prepare(spot(16), {})
 
 
 def test_values_with_commas_are_declared_once(db):
