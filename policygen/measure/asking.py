@@ -172,9 +172,10 @@ class Workers:
         task.at = None
 
     def _limit(self, task: _Task) -> float:
-        return self._limits.seconds(
-            task.at.variant if task.at else None, task.opened.slowest.get(task.step)
-        )
+        known = task.opened.slowest
+        # Before base is checked it has made its results, which takes as long.
+        base = known.get(task.step, known.get("reference"))
+        return self._limits.seconds(task.at.variant if task.at else None, base)
 
     def make(self, opened: Opened) -> str | None:
         """Lets the process make the inputs; why not, where the benchmark or the GPU refuses."""
