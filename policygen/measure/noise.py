@@ -57,7 +57,7 @@ def _measure(
     rounds: int,
     seed: int,
 ) -> None:
-    if controller.open(point.case, base, checking=False) is not None:
+    if controller.open(point.case, base) is not None:
         return
     # Alone, base runs twice in a round.
     found = controller.rounds([], math.ceil(rounds / 2), seed + process)

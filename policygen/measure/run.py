@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policygen.measure.control import Controller
-from policygen.measure.database import MeasuringSession, RowSpot
+from policygen.measure.database import MeasuringSession
 from policygen.measure.device import RuntimeCase, VariantFunction
 from policygen.measure.outcomes import Failure
+from policygen.measure.tables import RowSpot
 from policygen.results.declared import DeclaredAxes
 from policygen.steps import HowFar, Progress
 from policygen.stopping import stopping
@@ -67,17 +68,18 @@ def measure_workload(
     *,
     rounds: int,
     seed: int,
+    retry: bool = False,
     progress: Progress | None = None,
 ) -> Findings:
     """Checks and measures what has no row yet, on one runtime workload after the other.
 
     A variant that fails on one is not asked on the next: only those that are measured everywhere
-    count.
+    count. With `retry` those are asked again that failed in an earlier session.
     """
     for point in task.points:
         session.prepare(point.spot, task.declared)
     failed: dict[str, Failure] = {}
-    for point in task.points:
+    for point in () if retry else task.points:
         failed |= session.failed(point.spot)
     skipped: dict[str, str] = {}
     new = done = 0
@@ -88,7 +90,7 @@ def measure_workload(
             there = session.measured(point.spot)
             todo = [one for one in task.variants if one.variant not in {*there, *failed}]
             if todo or task.base.variant not in there:
-                why = controller.open(point.case, task.base)
+                why = controller.open(point.case, task.base) or _unsure(controller, task.base)
                 if why is None:
                     found = _measure_point(controller, session, point, todo, rounds, seed)
                     failed |= found.failed
@@ -100,6 +102,14 @@ def measure_workload(
         progress(HowFar(PHASE, done, len(task.points)))
     labels = {one.variant for one in task.variants}
     return Findings({k: v for k, v in failed.items() if k in labels}, skipped, new)
+
+
+def _unsure(controller: Controller, base: VariantFunction) -> str | None:
+    """Why no results can be compared with base's, where it has others each time."""
+    bad = controller.check([base]).failed.get(base.variant)
+    if bad is None:
+        return None
+    return f"base differs from itself: {bad.reason}" if bad.kind == "wrong" else bad.reason
 
 
 def _measure_point(
