@@ -81,7 +81,7 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
         WorkloadRun(cub, site, workload, run.of(one), _declared(declared, workload, one))
         for site, run in _bound(cub, benchmark)
         if _holds(run, workload)
-        for one in run.subbenches
+        for one in run.every_subbench
     )
     if not found:
         name = in_words(benchmark.name, dict(workload.values))

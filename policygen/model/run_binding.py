@@ -46,7 +46,9 @@ class RunBinding(Versioned):
     """How benchmarks run on a GPU: their buffers, sizes and the call."""
 
     benchmarks: tuple[str, ...]
-    subbench: str | tuple[str, ...] = "base"
+    subbench: str = "base"
+    subbenches: tuple[str, ...] = ()
+    """Several that run so, in its place."""
     variations: dict[str, str] = Field(default_factory=dict)
     """Sub-benchmark → what it has in front of `support`; they are all then."""
     workload: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -85,14 +87,13 @@ class RunBinding(Versioned):
         return self.form
 
     @property
-    def subbenches(self) -> tuple[str, ...]:
+    def every_subbench(self) -> tuple[str, ...]:
         """The sub-benchmarks that run so."""
-        if self.variations:
-            return tuple(self.variations)
-        return (self.subbench,) if isinstance(self.subbench, str) else self.subbench
+        return tuple(self.variations) or self.subbenches or (self.subbench,)
 
     def of(self, subbench: str) -> Self:
         """Say how one of its sub-benchmarks runs."""
         own = self.variations.get(subbench, "")
         support = "\n".join(filter(None, [own.strip(), self.support.strip()]))
-        return self.model_copy(update={"subbench": subbench, "variations": {}, "support": support})
+        alone = {"subbench": subbench, "subbenches": (), "variations": {}}
+        return self.model_copy(update={**alone, "support": support})

@@ -29,12 +29,12 @@ def test_a_version_says_what_a_call_takes_besides_its_arguments(keys, version, f
     [
         ({}, ("base",)),
         ({"subbench": "large"}, ("large",)),
-        ({"subbench": ["small", "large"]}, ("small", "large")),
+        ({"subbenches": ["small", "large"]}, ("small", "large")),
         ({"variations": {"sin": "a", "exp": "b"}}, ("sin", "exp")),
     ],
 )
 def test_a_table_is_of_one_sub_benchmark_or_of_several(keys, names):
-    assert RunBinding(**CALL, **keys).subbenches == names
+    assert RunBinding(**CALL, **keys).every_subbench == names
 
 
 def test_what_varies_stands_in_front_of_what_sub_benchmarks_share():
@@ -43,4 +43,4 @@ def test_what_varies_stands_in_front_of_what_sub_benchmarks_share():
     )
     assert run.of("sin").support == "struct sin;\nstruct all;"
     assert run.of("exp").support == "struct all;"
-    assert run.of("sin").subbenches == ("sin",)
+    assert run.of("sin").every_subbench == ("sin",)
