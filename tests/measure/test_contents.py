@@ -112,7 +112,9 @@ def test_without_entropy_all_values_are_one() -> None:
     assert len(set(_called("uniform_i32", ctypes.c_int32, 0))) == 1
 
 
-@pytest.mark.parametrize(("name", "kind"), [("steps_f32", ctypes.c_float), ("steps_i8", ctypes.c_int8)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("steps_f32", ctypes.c_float), ("steps_i8", ctypes.c_int8)]
+)
 def test_prefixes_of_steps_are_small_and_differ(name: str, kind: type) -> None:
     prefix, seen = 0.0, set()
     for one in _called(name, kind):

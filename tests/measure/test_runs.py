@@ -38,15 +38,10 @@ OPEN = frozenset(
     }
 )
 """Benchmarks whose runs are still to be written."""
-OWN = {
-    "sizes": frozenset(
-        "axes sizes bytes buffers exact got expected first buffer differ count to seed left right"
-        " arena stream tuning env storage error".split()
-    ),
-    "buffers": frozenset(
-        "axes sizes buffers exact to count seed arena stream tuning env storage error".split()
-    ),
-}
+_ARGUMENTS = frozenset({"axes", "sizes", "buffers", "exact", "arena", "stream", "tuning"})
+_LOCAL = frozenset({"to", "count", "seed", "env", "storage", "error"})
+_COMPARED = frozenset({"bytes", "got", "expected", "first", "buffer", "differ", "left", "right"})
+OWN = {"sizes": _ARGUMENTS | _LOCAL | _COMPARED, "buffers": _ARGUMENTS | _LOCAL}
 """What units call their own: no binding's names may be these."""
 # cudaError_t uniform(T* to, long long count, long long entropy, T least, T most)
 _GENERATOR = re.compile(r"^(?:inline )?cudaError_t (\w+)\(", re.M)
@@ -127,9 +122,7 @@ def test_contents_come_from_generators_and_results_are_compared(run: RunBinding)
 def test_a_share_is_in_thousandths_and_a_power_is_what_it_stands_for() -> None:
     (run,) = compiled.runs("3.6.0", "cub.bench.partition.if")
     point = next(
-        one
-        for one in run.points
-        if one.values == {"Elements{io}[pow2]": "20", "Entropy": "0.544"}
+        one for one in run.points if one.values == {"Elements{io}[pow2]": "20", "Entropy": "0.544"}
     )
     assert run.numbers == ("Elements", "Entropy")
     assert point.numbers == (1 << 20, 544)
