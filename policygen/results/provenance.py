@@ -23,18 +23,18 @@ TABLES = (
     " policygen TEXT NOT NULL, ctk TEXT NOT NULL, cccl TEXT NOT NULL, gpu TEXT NOT NULL,"
     " card TEXT NOT NULL, arch TEXT NOT NULL, driver TEXT NOT NULL, nvcc TEXT NOT NULL,"
     " method TEXT NOT NULL, seed INTEGER NOT NULL, sm_clock INTEGER NOT NULL,"
-    " memory_clock INTEGER NOT NULL, power_limit REAL NOT NULL,"
+    " memory_clock INTEGER NOT NULL, power_limit REAL,"
     " repeated INTEGER NOT NULL DEFAULT 0, throttled INTEGER NOT NULL DEFAULT 0,"
     " restarts INTEGER NOT NULL DEFAULT 0)",
     # What a session added to a row of results.
     f"CREATE TABLE {ROWS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
     " samples INTEGER NOT NULL, center REAL NOT NULL, elapsed REAL NOT NULL, at TEXT NOT NULL)",
-    # Base in a fresh process.
+    # Base in a fresh process; `beside` is each second sample of it over the others.
     f"CREATE TABLE {NOISE} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL,"
     " process INTEGER NOT NULL, samples INTEGER NOT NULL, center REAL NOT NULL,"
-    " UNIQUE(session, algorithm, bench, workload, process))",
+    " beside REAL NOT NULL, UNIQUE(session, algorithm, bench, workload, process))",
     # What is wrong, or fails, and so has no row of results.
     f"CREATE TABLE {FAILURES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
