@@ -283,7 +283,7 @@ API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* to, int device)
 {
   memset(to, 0, sizeof(*to));
   strcpy(to->name, "NVIDIA H200");
-  memcpy(to->uuid.bytes, "a stub, no GPU!", 16);
+  memcpy(to->uuid.bytes, "a stub, no GPU!", sizeof(to->uuid.bytes));
   to->totalGlobalMem              = (size_t) 140 << 30;
   to->major                       = 9;
   to->multiProcessorCount         = SMS;

@@ -36,7 +36,8 @@ int keys_i32(int* to, long long count, long long least, long long most)
 { seed = 42; return key_segments(to, count, least, most); }
 int keys_i8(signed char* to, long long count, long long least, long long most)
 { seed = 42; return key_segments(to, count, least, most); }
-int uniform_i32(int* to, long long count, long long entropy) { seed = 42; return uniform(to, count, entropy); }
+int uniform_i32(int* to, long long count, long long entropy)
+{ seed = 42; return uniform(to, count, entropy); }
 int steps_f32(float* to, long long count) { seed = 42; return steps(to, count); }
 int steps_i8(signed char* to, long long count) { seed = 42; return steps(to, count); }
 int ramp_f32(float* to, long long count, float step) { return ramp(to, count, step); }
