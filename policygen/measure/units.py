@@ -38,6 +38,7 @@ class PublicPolicy:
 def inputs_text(run: WorkloadRun) -> str:
     """Writes the unit of a workload's buffers."""
     binding = run.binding
+    beside = {one.beside for one in binding.buffers.values()}
     buffers = [
         {
             "name": name,
@@ -46,6 +47,7 @@ def inputs_text(run: WorkloadRun) -> str:
             "fill": one.fill,
             "exact": one.exact,
             "result": one.result,
+            "compared": bool(one.result) or name in beside,
             "tolerance": one.tolerance,
             "modified": one.modified,
             "group": one.group,
