@@ -7,6 +7,7 @@ import pytest
 from policygen.bindings.load import bound
 from policygen.errors import InputError
 from policygen.measure.runs import WorkloadRun, runs_of
+from policygen.measure.units import inputs_text
 from policygen.proof.probe import workloads
 from policygen.tree.given import open_tree
 from tests.trees import tree
@@ -31,3 +32,14 @@ def test_a_word_that_is_not_known_is_refused():
     other = dataclasses.replace(run, axes={**run.axes, "Aligned": ("perhaps",)})
     with pytest.raises(InputError, match="'perhaps' of Aligned is none of no, yes"):
         assert other.points
+
+
+def test_what_belongs_to_a_set_is_kept_of_base_and_compared_with_it():
+    run = _runs("3.6.0", "cub.bench.topk.pairs")[0]
+    text = inputs_text(run)
+    assert list(run.binding.buffers) == ["in", "values", "out", "out_values"]
+    # 1 is filled, 2 is compared, 8 has exact contents.
+    roles = [line.strip() for line in text.splitlines() if line.strip().startswith("roles[")]
+    assert roles == ["roles[0] = 1;", "roles[1] = 9;", "roles[2] = 2;", "roles[3] = 2;"]
+    assert "compare_groups(" in text.partition("policygen_compare(")[2]
+    assert "(got[3])" in text

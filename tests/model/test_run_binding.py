@@ -1,8 +1,9 @@
 """How benchmarks run: what a call takes in a version, and what sub-benchmarks share."""
 
 import pytest
+from pydantic import ValidationError
 
-from policygen.model.run_binding import RunBinding
+from policygen.model.run_binding import BufferBinding, RunBinding
 
 CALL = {"benchmarks": ["cub.bench.a"], "buffers": {}, "function": "f", "arguments": "in"}
 
@@ -44,3 +45,22 @@ def test_what_varies_stands_in_front_of_what_sub_benchmarks_share():
     assert run.of("sin").support == "struct sin;\nstruct all;"
     assert run.of("exp").support == "struct all;"
     assert run.of("sin").every_subbench == ("sin",)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"result": "close"}, "a tolerance belongs to a result that is close"),
+        ({"result": "equal", "tolerance": 0.1}, "a tolerance belongs to a result that is close"),
+        ({"result": "equal", "group": "8"}, "group and beside belong to a result that is a set"),
+        ({"beside": "values"}, "group and beside belong to a result that is a set"),
+    ],
+)
+def test_what_does_not_fit_a_result_is_refused(keys, words):
+    with pytest.raises(ValidationError, match=words):
+        BufferBinding(type="int", count="1", **keys)
+
+
+def test_a_set_has_groups_and_what_belongs_to_its_elements():
+    buffer = BufferBinding(type="int", count="8", result="set", group="4", beside="values")
+    assert (buffer.group, buffer.beside) == ("4", "values")
