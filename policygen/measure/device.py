@@ -96,7 +96,7 @@ class Device(Protocol):
     """A GPU with one runtime workload open at a time; each call may raise `DeviceError`."""
 
     def facts(self) -> GpuFacts:
-        """What is known of the GPU."""
+        """What is known of the GPU; to ask makes nothing on it, as another may measure there."""
         ...
 
     def open(self, case: RuntimeCase) -> bool:

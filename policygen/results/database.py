@@ -12,6 +12,8 @@ from policygen.outputs import SQLITE
 from policygen.results.declared import DeclaredAxes, find_declared
 from policygen.results.files import check_regular
 from policygen.results.gpus import GpuArchs, find_gpus
+from policygen.results.measured_noise import MeasuredNoise, find_noise
+from policygen.results.provenance import OWN
 
 KEY_COLUMNS = ("gpu", "ctk")
 VERSION_COLUMNS = ("cccl", "cub")
@@ -62,6 +64,8 @@ class Database:
     """Algorithm and sub-benchmark of those that are registered, and have no table."""
     gpus: GpuArchs = field(default_factory=dict)
     """What it says of the GPUs that were measured."""
+    noise: MeasuredNoise = field(default_factory=dict)
+    """How far processes of base were from each other, where that was measured."""
 
     @property
     def layout(self) -> str:
@@ -147,11 +151,14 @@ def _look(path: Path, connection: sqlite3.Connection) -> Database:
     known = {table.name for table in tables} | {"subbenches"}
     logs = tuple(name for name in ("builds", "runs") if name in names)
     others = {n: c for n, c in names.items() if n not in known and n not in logs}
+    # Ours name benchmarks, axes and values, too: they are not told by what they hold.
+    others = {n: c for n, c in others.items() if not n.startswith(OWN)}
     declared = find_declared(connection, tables, others)
     have = {(table.algorithm, table.subbench) for table in tables}
     without = tuple(sorted(_registered(connection, names) - have))
     gpus = find_gpus(connection, tables, others)
-    return Database(path, connection, tables, declared, logs, without, gpus)
+    noise = find_noise(connection, names)
+    return Database(path, connection, tables, declared, logs, without, gpus, noise)
 
 
 def _registered(

@@ -13,10 +13,11 @@ from policygen.config import load_toml
 from policygen.model.base import Record
 from policygen.resources import folder
 from policygen.results.case import Case, Part
-from policygen.results.load import Floats
+from policygen.results.load import Floats, Point
+from policygen.results.measured_noise import Spread, noise_key, together
 
 PRIOR_WEIGHT = 12
-"""As many differences between runs as the prior counts for."""
+"""As many differences between runs as the prior counts for; measured noise has its own number."""
 ENOUGH = 3
 """Rows that two runs have in common on a runtime workload, from which on they tell of noise."""
 
@@ -77,24 +78,51 @@ class Noise:
 
 
 def noise_of(case: Case, weights: Sequence[Floats]) -> Noise:
-    """From the prior and, where several runs have the same rows, from their differences."""
+    """From what was measured of base against itself, else from the prior.
+
+    Where several runs have the same rows, their differences join in.
+    """
     prior = prior_of(case.key.gpu, case.algorithm)
     own: list[Floats] = []
     rows = 0
+    known: list[Spread | None] = []
     for part in case.parts:
+        spreads = [_measured(case, part, point) for point in part.points]
+        known += spreads
         expected = prior.deviation(np.nanmean(part.centers[:, 0], axis=0))
+        expected = np.array(
+            [s.deviation if s else e for s, e in zip(spreads, expected, strict=True)]
+        )
+        weight = np.array([s.freedom if s else PRIOR_WEIGHT for s in spreads])
         squares, counts = _differences(part)
         rows += int(counts.sum())
         # The inverse gamma distribution's way to join what is known with what is seen.
-        variance = (PRIOR_WEIGHT * expected**2 + squares) / (PRIOR_WEIGHT + counts)
+        variance = (weight * expected**2 + squares) / (weight + counts)
         own.append(np.sqrt(variance))
     weighted = np.concatenate([w * d for w, d in zip(weights, own, strict=True)])
     c = prior.correlation
     center = math.sqrt((1 - c) * float((weighted**2).sum()) + c * float(weighted.sum()) ** 2)
     # Base has the same noise as a variant.
     points = tuple(np.asarray(math.sqrt(2) * one) for one in own)
-    origin = f"{rows:,} rows measured again, and {prior.origin}" if rows else prior.origin
-    return Noise(points, math.sqrt(2) * center, origin)
+    return Noise(points, math.sqrt(2) * center, _origin(prior, known, rows))
+
+
+def _measured(case: Case, part: Part, point: Point) -> Spread | None:
+    workload = {**case.workload, **dict(zip(part.table.rt_axes, point, strict=True))}
+    key = noise_key(case.key, case.algorithm, part.table.subbench, workload)
+    return together(d.noise[key] for d in case.databases if key in d.noise)
+
+
+def _origin(prior: Prior, spreads: Sequence[Spread | None], rows: int) -> str:
+    """What the width comes from, in words."""
+    counts = sorted({one.processes for one in spreads if one})
+    if not counts:
+        return f"{rows:,} rows measured again, and {prior.origin}" if rows else prior.origin
+    processes = " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1])))
+    again = f", and {rows:,} rows measured again" if rows else ""
+    without = spreads.count(None)
+    others = f"; {without} of {len(spreads)} runtime workloads: {prior.origin}" if without else ""
+    return f"measured: {processes} processes of base{again}{others}"
 
 
 def _differences(part: Part) -> tuple[Floats, Floats]:

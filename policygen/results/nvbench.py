@@ -14,7 +14,14 @@ from policygen.model.labels import BASE, parse_label, shortened
 from policygen.results.declared import DeclaredAxes
 from policygen.results.files import read_regular
 from policygen.results.gpus import capability_arch, write_gpus
-from policygen.results.nvbench_json import Bench, Device, NvbenchAxis, NvbenchFile, State, parse
+from policygen.results.nvbench_json import (
+    Bench,
+    BenchDevice,
+    NvbenchAxis,
+    NvbenchFile,
+    State,
+    parse,
+)
 from policygen.results.nvbench_samples import number, samples_of
 from policygen.results.samples import Samples, encode
 from policygen.results.writing import create_results, declare, new_database
@@ -101,7 +108,7 @@ def guess_label(path: Path) -> str:
     return found[1] if found else path.resolve().parent.name
 
 
-def _device(path: Path, document: NvbenchFile) -> Device:
+def _device(path: Path, document: NvbenchFile) -> BenchDevice:
     """The GPU that was measured on."""
     used = {
         state.device
@@ -118,7 +125,7 @@ def _device(path: Path, document: NvbenchFile) -> Device:
     return devices[0]
 
 
-def _gpu_name(device: Device) -> str:
+def _gpu_name(device: BenchDevice) -> str:
     """As CCCL's search has it: `H200 (6144, 132, eccon)`."""
     ecc = "eccon" if device.ecc_state else "eccoff"
     width, processors = device.global_memory_bus_width, device.number_of_sms

@@ -90,7 +90,7 @@ class Bench(_Part):
     states: Annotated[tuple[State, ...], BeforeValidator(_or_nothing)] = ()
 
 
-class Device(_Part):
+class BenchDevice(_Part):
     """A GPU."""
 
     id: int
@@ -121,7 +121,7 @@ class NvbenchFile(_Part):
     """The whole file."""
 
     meta: NvbenchMeta
-    devices: tuple[Device, ...] = Field(min_length=1)
+    devices: tuple[BenchDevice, ...] = Field(min_length=1)
     benchmarks: tuple[Bench, ...]
 
 

@@ -71,15 +71,19 @@ def told(out: Path) -> Iterator[None]:
         raise InputError(f"{out}: cannot be written: {words}") from error
 
 
-def create_results(
-    connection: sqlite3.Connection, algorithm: str, subbench: str, axes: Sequence[str]
-) -> str:
-    """Makes the table of a sub-benchmark, once; returns its quoted name."""
-    # CCCL asks for this table first and takes its absence for an empty database.
+def create_subbenches(connection: sqlite3.Connection) -> None:
+    """Makes the table that CCCL asks for first, taking its absence for an empty database."""
     connection.execute(
         "CREATE TABLE IF NOT EXISTS subbenches"
         " (algorithm TEXT NOT NULL, bench TEXT NOT NULL, UNIQUE(algorithm, bench))"
     )
+
+
+def create_results(
+    connection: sqlite3.Connection, algorithm: str, subbench: str, axes: Sequence[str]
+) -> str:
+    """Makes the table of a sub-benchmark, once; returns its quoted name."""
+    create_subbenches(connection)
     connection.execute("INSERT OR IGNORE INTO subbenches VALUES (?, ?)", (algorithm, subbench))
     table = quote(f"{algorithm}.{subbench}")
     columns = "".join(f", {quote(axis)} TEXT" for axis in axes)
@@ -105,21 +109,21 @@ def declare(connection: sqlite3.Connection, declared: DeclaredAxes) -> None:
     if not declared:
         return
     connection.execute(
-        f"CREATE TABLE {DECLARED} (algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
+        f"CREATE TABLE IF NOT EXISTS {DECLARED} (algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
         " axis TEXT NOT NULL, idx INTEGER NOT NULL, value TEXT NOT NULL,"
         " UNIQUE(algorithm, bench, axis, idx))"
     )
     connection.executemany(
         f"INSERT INTO {DECLARED} VALUES (?, ?, ?, ?, ?)",  # noqa: S608
         (
-            (*key, index, _cell(value))
+            (*key, index, declared_cell(value))
             for key, values in sorted(declared.items())
             for index, value in enumerate(values)
         ),
     )
 
 
-def _cell(value: str) -> str:
+def declared_cell(value: str) -> str:
     """The value; in brackets where its own text would be read as several values."""
     plain = value == value.strip() and "," not in value and not value.startswith("[")
     return value if plain else json.dumps([value])

@@ -1,0 +1,336 @@
+"""Rows of measurements as CCCL has them, each written at once, and where they come from.
+
+A row is a variant on a runtime workload under one GPU, toolkit and CCCL. What is measured again is
+joined to its row; what each session found of it stands in `policygen_rows`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import policygen
+from policygen.cache import digest
+from policygen.errors import InputError
+from policygen.measure.device import GpuFacts
+from policygen.measure.outcomes import Failure, Kind, Rounds
+from policygen.measure.writer import Writer, open_writer
+from policygen.results.database import quote
+from policygen.results.declared import DeclaredAxes
+from policygen.results.decoder import Decoder
+from policygen.results.gpus import GPUS
+from policygen.results.provenance import FAILURES, NOISE, ROWS, SESSIONS, TIMES, workload_text
+from policygen.results.samples import BadSamplesError, Samples, encode
+from policygen.results.writing import DECLARED, create_results, declare, declared_cell
+from policygen.store_schema import stamp
+
+CODES: Mapping[Kind, str] = {"wrong": "1", "memory": "2", "error": "3", "crash": "4", "hang": "42"}
+"""Of runs that failed; 42 is CCCL's own for one that takes too long."""
+_CARD = 12
+"""Digits that tell one GPU from another of the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A runtime workload of a sub-benchmark, as its table names it."""
+
+    algorithm: str
+    subbench: str
+    workload: Mapping[str, str]
+    """All axes with their values, in the order of the columns."""
+
+    @property
+    def table(self) -> str:
+        """The table as SQL needs it."""
+        return quote(f"{self.algorithm}.{self.subbench}")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is measured how, for a session."""
+
+    ctk: str
+    cccl: str
+    gpu: GpuFacts
+    nvcc: str
+    method: str
+    """`events`, or `nvbench`."""
+    seed: int
+
+
+@contextmanager
+def open_session(path: Path, about: About) -> Iterator["MeasuringSession"]:
+    """A session that writes into a database; when the block ends it is noted that it has ended."""
+    with open_writer(path) as writer, Decoder() as decoder:
+        session = MeasuringSession(writer, about, decoder)
+        yield session
+        session.end()
+
+
+class MeasuringSession:
+    """Writes what is found, row by row; what is there already is asked for first."""
+
+    def __init__(self, writer: Writer, about: About, decoder: Decoder) -> None:
+        self.about = about
+        self._writer, self._decoder = writer, decoder
+        self._key = (about.ctk, about.cccl, about.gpu.label)
+        self._check_method()
+        self._number = self._begin()
+
+    def prepare(self, spot: Spot, declared: DeclaredAxes) -> None:
+        """Makes the table of a sub-benchmark, and writes the declared values of its axes."""
+        axes = list(spot.workload)
+        own = {key: v for key, v in declared.items() if key[:2] == (spot.algorithm, spot.subbench)}
+        with self._writer.writing() as connection:
+            create_results(connection, spot.algorithm, spot.subbench, axes)
+            info = connection.execute(f"PRAGMA table_info({spot.table})")
+            if (there := [row[1] for row in info][8:]) != axes:
+                raise InputError(
+                    f"{self._writer.path}: {spot.algorithm}.{spot.subbench} has the axes"
+                    f" {', '.join(there) or 'none'} there, and not {', '.join(axes) or 'none'}",
+                    "It is of another version of the benchmark: name another file.",
+                )
+            known = _declared(connection, spot)
+            cells = {key[2]: tuple(map(declared_cell, values)) for key, values in own.items()}
+            if known and known != cells:
+                raise InputError(
+                    f"{self._writer.path}: the axes of {spot.algorithm}.{spot.subbench} were"
+                    " declared with other values there",
+                    "It is of another version of the benchmark: name another file.",
+                )
+            if not known:
+                declare(connection, own)
+
+    def measured(self, spot: Spot) -> frozenset[str]:
+        """The variants that have a row, `base` among them."""
+        where, values = self._where(spot)
+        rows = self._writer.rows(f"SELECT variant FROM {spot.table} WHERE {where}", *values)  # noqa: S608
+        return frozenset(str(variant) for (variant,) in rows)
+
+    def times(self, spot: Spot) -> dict[str, list[tuple[int, float]]]:
+        """What each variant took in each process, with the session, in their order.
+
+        In a session the first, second, … of base and of a variant were taken side by side.
+        """
+        rows: list[Any] = self._writer.rows(
+            f"SELECT r.variant, r.session, r.center FROM {ROWS} AS r JOIN {SESSIONS} AS s"  # noqa: S608
+            " ON s.id = r.session WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
+            " AND (r.algorithm, r.bench, r.workload) = (?, ?, ?) ORDER BY r.rowid",
+            *self._key,
+            *_named(spot),
+        )
+        found: dict[str, list[tuple[int, float]]] = {}
+        for variant, number, center in rows:
+            found.setdefault(variant, []).append((number, center))
+        return found
+
+    def failed(self, spot: Spot) -> dict[str, Failure]:
+        """The variants that an earlier session, or this one, could not measure, and why."""
+        rows = self._writer.rows(
+            f"SELECT f.variant, f.kind, f.reason FROM {FAILURES} AS f JOIN {SESSIONS} AS s"  # noqa: S608
+            " ON s.id = f.session WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
+            " AND (f.algorithm, f.bench, f.workload) = (?, ?, ?) ORDER BY f.rowid",
+            *self._key,
+            *_named(spot),
+        )
+        return {str(variant): Failure(_kind(kind), str(why)) for variant, kind, why in rows}
+
+    def record(self, spot: Spot, variant: str, samples: Sequence[float], elapsed: float) -> None:
+        """Writes a row, or joins samples to the one that is there; all of it or nothing."""
+        where, values = self._where(spot)
+        mine = np.asarray(samples, np.float64)
+        with self._writer.writing() as connection:
+            there = connection.execute(
+                f"SELECT elapsed, samples FROM {spot.table} WHERE {where} AND variant = ?",  # noqa: S608
+                (*values, variant),
+            ).fetchone()
+            all_of_them = mine if there is None else self._joined(there[1], mine)
+            total = elapsed + (0.0 if there is None else there[0] or 0.0)
+            cells = (total, _center(all_of_them), encode(all_of_them))
+            if there is None:
+                axes = "".join(f", {quote(axis)}" for axis in spot.workload)
+                connection.execute(
+                    f"INSERT INTO {spot.table}"  # noqa: S608
+                    f" (elapsed, center, samples, variant, ctk, cccl, gpu{axes})"
+                    f" VALUES (?, ?, ?, ?, ?, ?, ?{', ?' * len(spot.workload)})",
+                    (*cells, variant, *self._key, *spot.workload.values()),
+                )
+            else:
+                connection.execute(
+                    f"UPDATE {spot.table} SET elapsed = ?, center = ?, samples = ?"  # noqa: S608
+                    f" WHERE {where} AND variant = ?",
+                    (*cells, *values, variant),
+                )
+            connection.execute(
+                f"INSERT INTO {ROWS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                (self._number, *_named(spot), variant, len(mine), _center(mine), elapsed, _now()),
+            )
+            self._log(connection, "runs", spot.algorithm, variant, "0", elapsed)
+
+    def fail(self, spot: Spot, variant: str, failure: Failure, elapsed: float = 0.0) -> None:
+        """Writes that a variant is not measured on a runtime workload, and why."""
+        with self._writer.writing() as connection:
+            connection.execute(
+                f"INSERT INTO {FAILURES} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                (
+                    *(self._number, *_named(spot), variant),
+                    *(failure.kind, failure.reason, _now()),
+                ),
+            )
+            self._log(connection, "runs", spot.algorithm, variant, CODES[failure.kind], elapsed)
+
+    def built(self, algorithm: str, variant: str, code: str, elapsed: float) -> None:
+        """Writes that a variant was compiled, or was not: `0` is fine."""
+        with self._writer.writing() as connection:
+            self._log(connection, "builds", algorithm, variant, code, elapsed)
+
+    def noise(self, spot: Spot, process: int, samples: Sequence[float]) -> None:
+        """Writes what base took in one of the fresh processes that tell how noisy it is."""
+        with self._writer.writing() as connection:
+            connection.execute(
+                f"INSERT INTO {NOISE} VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                (
+                    *(self._number, *_named(spot), process),
+                    *(len(samples), _center(np.asarray(samples, np.float64))),
+                ),
+            )
+
+    def noise_centers(self, spot: Spot) -> list[float]:
+        """What base took in fresh processes, of all sessions."""
+        rows: list[Any] = self._writer.rows(
+            f"SELECT n.center FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session"  # noqa: S608
+            " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
+            " AND (n.algorithm, n.bench, n.workload) = (?, ?, ?) ORDER BY n.rowid",
+            *self._key,
+            *_named(spot),
+        )
+        return [center for (center,) in rows]
+
+    def time(self, step: str, seconds: float) -> None:
+        """Writes how long something took."""
+        with self._writer.writing() as connection:
+            connection.execute(
+                f"INSERT INTO {TIMES} VALUES (?, ?, ?)",  # noqa: S608
+                (self._number, step, seconds),
+            )
+
+    def note(self, rounds: Rounds, restarts: int) -> None:
+        """Adds to what is said of throttling, and how many processes there were."""
+        with self._writer.writing() as connection:
+            connection.execute(
+                f"UPDATE {SESSIONS} SET repeated = repeated + ?, throttled = throttled + ?,"  # noqa: S608
+                " restarts = ? WHERE id = ?",
+                (rounds.repeated, rounds.throttled, restarts, self._number),
+            )
+
+    def end(self) -> None:
+        """Notes that the session has ended, and was not killed."""
+        with self._writer.writing() as connection:
+            connection.execute(
+                f"UPDATE {SESSIONS} SET ended = ? WHERE id = ?",  # noqa: S608
+                (_now(), self._number),
+            )
+
+    def _check_method(self) -> None:
+        """Times that were taken in different ways are not compared."""
+        rows = self._writer.rows(
+            f"SELECT DISTINCT method FROM {SESSIONS} WHERE (ctk, cccl, gpu) = (?, ?, ?)",  # noqa: S608
+            *self._key,
+        )
+        for (method,) in rows:
+            if method != self.about.method:
+                raise InputError(
+                    f"{self._writer.path}: was measured with the method {method}, and not"
+                    f" {self.about.method}: their times cannot be compared",
+                    "Name another file.",
+                )
+
+    def _begin(self) -> int:
+        about, gpu = self.about, self.about.gpu
+        cells = {
+            "started": _now(),
+            "policygen": policygen.__version__,
+            "ctk": about.ctk,
+            "cccl": about.cccl,
+            "gpu": gpu.label,
+            "card": digest("policygen", gpu.uuid)[:_CARD],
+            "arch": gpu.arch,
+            "driver": gpu.driver,
+            "nvcc": about.nvcc,
+            "method": about.method,
+            "seed": about.seed,
+            "sm_clock": gpu.sm_clock,
+            "memory_clock": gpu.memory_clock,
+            "power_limit": gpu.power_limit,
+        }
+        with self._writer.writing() as connection:
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {GPUS} (gpu TEXT PRIMARY KEY, arch TEXT NOT NULL)"
+            )
+            connection.execute(
+                f"INSERT OR IGNORE INTO {GPUS} VALUES (?, ?)",  # noqa: S608
+                (gpu.label, gpu.arch),
+            )
+            found = connection.execute(
+                f"INSERT INTO {SESSIONS} ({', '.join(cells)})"  # noqa: S608
+                f" VALUES ({', '.join('?' * len(cells))})",
+                tuple(cells.values()),
+            )
+        assert found.lastrowid is not None
+        return found.lastrowid
+
+    def _where(self, spot: Spot) -> tuple[str, tuple[str, ...]]:
+        axes = "".join(f" AND {quote(axis)} = ?" for axis in spot.workload)
+        return f"ctk = ? AND cccl = ? AND gpu = ?{axes}", (*self._key, *spot.workload.values())
+
+    def _joined(self, blob: object, mine: Samples) -> Samples:
+        (there,) = self._decoder.decode([blob])
+        if isinstance(there, BadSamplesError):
+            raise InputError(
+                f"{self._writer.path}: samples cannot be read: {there}", "Name another file."
+            )
+        return np.concatenate([there, mine])
+
+    def _log(
+        self, connection: Any, log: str, algorithm: str, variant: str, code: str, elapsed: float
+    ) -> None:
+        connection.execute(
+            f"INSERT INTO {log} (ctk, cccl, bench, code, elapsed) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
+            (*self._key[:2], f"{algorithm}.{variant}", code, elapsed),
+        )
+
+
+def _declared(connection: Any, spot: Spot) -> dict[str, tuple[str, ...]]:
+    """The declared values that are there for a sub-benchmark, by axis."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (DECLARED,)).fetchone():
+        return {}
+    rows = connection.execute(
+        f"SELECT axis, value FROM {DECLARED} WHERE (algorithm, bench) = (?, ?)"  # noqa: S608
+        " ORDER BY axis, idx",
+        (spot.algorithm, spot.subbench),
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for axis, value in rows:
+        found[axis] = (*found.get(axis, ()), value)
+    return found
+
+
+def _named(spot: Spot) -> tuple[str, str, str]:
+    return spot.algorithm, spot.subbench, workload_text(spot.workload)
+
+
+def _center(samples: Samples) -> float:
+    """CCCL's own estimate of what a run takes, of samples as they are kept."""
+    return float(np.median(samples.astype(np.float32)))
+
+
+def _kind(text: object) -> Kind:
+    return next((kind for kind in CODES if kind == text), "error")
+
+
+def _now() -> str:
+    return stamp(datetime.now(UTC))

@@ -1,0 +1,64 @@
+"""Tables of our own in a database that policygen measured: what CCCL's layout has no place for.
+
+Their names begin with `policygen_`. CCCL's scripts and other readers never look at them.
+"""
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping
+
+OWN = "policygen_"
+VERSION = 1
+FORMAT = f"{OWN}format"
+SESSIONS = f"{OWN}sessions"
+ROWS = f"{OWN}rows"
+NOISE = f"{OWN}noise"
+FAILURES = f"{OWN}failures"
+TIMES = f"{OWN}times"
+# `workload` is an object of JSON: all axes of the sub-benchmark with their values. `card` tells one
+# GPU from another of the same name, and not which it is. Times are UTC, as ISO 8601.
+TABLES = (
+    f"CREATE TABLE {FORMAT} (version INTEGER NOT NULL)",
+    f"CREATE TABLE {SESSIONS} (id INTEGER PRIMARY KEY, started TEXT NOT NULL, ended TEXT,"
+    " policygen TEXT NOT NULL, ctk TEXT NOT NULL, cccl TEXT NOT NULL, gpu TEXT NOT NULL,"
+    " card TEXT NOT NULL, arch TEXT NOT NULL, driver TEXT NOT NULL, nvcc TEXT NOT NULL,"
+    " method TEXT NOT NULL, seed INTEGER NOT NULL, sm_clock INTEGER NOT NULL,"
+    " memory_clock INTEGER NOT NULL, power_limit REAL NOT NULL,"
+    " repeated INTEGER NOT NULL DEFAULT 0, throttled INTEGER NOT NULL DEFAULT 0,"
+    " restarts INTEGER NOT NULL DEFAULT 0)",
+    # What a session added to a row of results.
+    f"CREATE TABLE {ROWS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
+    " samples INTEGER NOT NULL, center REAL NOT NULL, elapsed REAL NOT NULL, at TEXT NOT NULL)",
+    # Base in a fresh process.
+    f"CREATE TABLE {NOISE} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL,"
+    " process INTEGER NOT NULL, samples INTEGER NOT NULL, center REAL NOT NULL,"
+    " UNIQUE(session, algorithm, bench, workload, process))",
+    # What is wrong, or fails, and so has no row of results.
+    f"CREATE TABLE {FAILURES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
+    " kind TEXT NOT NULL, reason TEXT NOT NULL, at TEXT NOT NULL)",
+    f"CREATE TABLE {TIMES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    " step TEXT NOT NULL, seconds REAL NOT NULL)",
+)
+
+
+def create_own(connection: sqlite3.Connection) -> None:
+    """Makes the tables in a database that has none of them."""
+    for statement in TABLES:
+        connection.execute(statement)
+    connection.execute(f"INSERT INTO {FORMAT} VALUES (?)", (VERSION,))  # noqa: S608
+
+
+def own_version(connection: sqlite3.Connection, names: Collection[str]) -> int | None:
+    """The version of the tables; none where there are none, or they say no number."""
+    if FORMAT not in names:
+        return None
+    row = connection.execute(f"SELECT version FROM {FORMAT}").fetchone()  # noqa: S608
+    return row[0] if row and isinstance(row[0], int) else None
+
+
+def workload_text(workload: Mapping[str, str]) -> str:
+    """Axes and values as the tables have them, in one spelling."""
+    return json.dumps(dict(workload), sort_keys=True)
