@@ -58,9 +58,13 @@ def compiler(tmp_path, monkeypatch):
 @pytest.mark.nvcc
 def test_an_object_exports_its_functions_and_nothing_else(compiler):
     path = compiler.make(source())
-    told = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True)
+    told = subprocess.run(
+        ["nm", "-D", "--defined-only", path], check=True, capture_output=True, text=True
+    )
     assert [line.split()[-1] for line in told.stdout.splitlines()] == ["policygen_run_0"]
-    needed = subprocess.run(["readelf", "-d", path], capture_output=True, text=True).stdout
+    needed = subprocess.run(
+        ["readelf", "-d", path], check=True, capture_output=True, text=True
+    ).stdout
     assert "libcudart.so" in needed, "the runtime of the process that loads it"
 
 
