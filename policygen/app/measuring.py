@@ -108,7 +108,7 @@ def _as_headers(session: Session, ready: Mapping[Point, _Ready], arch: str) -> O
             found[point] = error
             continue
         assert isinstance(spot, FamilySpot), "a header's entries are in families"
-        meaning = EntryWorkload(spot, benchmark, point, arch)
+        meaning = EntryWorkload(spot, benchmark, point, arch, session.cub.bindings)
         headers = HeaderVariants(planner, meaning, compiler.selects)
         found[point] = OpenedWorkload(meaning, space, runs, headers)
     return found

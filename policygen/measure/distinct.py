@@ -9,7 +9,7 @@ from math import prod
 from policygen.bindings.load import types
 from policygen.bindings.variant import within_limits
 from policygen.errors import InputError
-from policygen.measure.meaning import Meaning, Part, Policy
+from policygen.measure.meaning import Meaning, Policy, PolicyPart
 from policygen.measure.space import SearchSpace, Variant
 from policygen.model.labels import as_label
 
@@ -80,7 +80,7 @@ class Classifier:
 
     space: SearchSpace
     meaning: Meaning
-    parts: tuple[Part, ...] = field(init=False)
+    parts: tuple[PolicyPart, ...] = field(init=False)
     known: list[dict[tuple[int, ...], _Outcome]] = field(init=False)
     numbers: list[dict[tuple[tuple[str, str], ...], int]] = field(init=False)
     first: tuple[dict[str, int], Policy] | None = field(init=False, default=None)

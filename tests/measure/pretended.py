@@ -6,7 +6,7 @@ from threading import Lock
 
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, ProcessError
-from policygen.measure.meaning import Part
+from policygen.measure.meaning import PolicyPart
 from policygen.measure.space import SearchSpace
 from policygen.model.bench import ParameterRange
 from policygen.proof.compile import RefusedError
@@ -43,8 +43,8 @@ class PretendedMeaning:
 
     def parts(self):
         return (
-            Part(("ipt", "tpb"), frozenset({"items", "threads"})),
-            Part(("ld",), frozenset({"load"})),
+            PolicyPart(("ipt", "tpb"), frozenset({"items", "threads"})),
+            PolicyPart(("ld",), frozenset({"load"})),
         )
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.measure.distinct import Classifier, SpaceCounts
-from policygen.measure.meaning import Part
+from policygen.measure.meaning import PolicyPart
 from policygen.model.labels import as_label
 from tests.measure.pretended import PretendedMeaning, space
 
@@ -114,7 +114,7 @@ class Waiting(PretendedMeaning):
         return {"delay": "_".join(map(str, variant.values()))}
 
     def parts(self):
-        return (Part(("dcid", "ns", "l2w"), frozenset({"delay"}), ("dcid", "ns", "l2w")),)
+        return (PolicyPart(("dcid", "ns", "l2w"), frozenset({"delay"}), ("dcid", "ns", "l2w")),)
 
 
 def test_ways_to_wait_are_counted_by_what_they_use():

@@ -1,4 +1,4 @@
-from policygen.measure.meaning import Part, joined, labels_of
+from policygen.measure.meaning import PolicyPart, joined, labels_of
 from policygen.model.bindings import MemberRule
 
 IPT, TPB = MemberRule(parameter="ipt"), MemberRule(parameter="tpb")
@@ -7,8 +7,8 @@ DELAY = MemberRule(delay=("dcid", "ns", "l2w"))
 
 def test_what_has_no_parameter_in_common_is_apart():
     assert joined([({"ipt"}, {"items"}, IPT), ({"tpb"}, {"threads"}, TPB)]) == [
-        Part(("ipt",), frozenset({"items"})),
-        Part(("tpb",), frozenset({"threads"})),
+        PolicyPart(("ipt",), frozenset({"items"})),
+        PolicyPart(("tpb",), frozenset({"threads"})),
     ]
 
 
@@ -18,7 +18,7 @@ def test_what_couples_parameters_joins_their_parts():
         ({"tpb"}, {"threads"}, TPB),
         ({"tpb", "ipt"}, (), None),
     ]
-    assert joined(lots) == [Part(("ipt", "tpb"), frozenset({"items", "threads"}))]
+    assert joined(lots) == [PolicyPart(("ipt", "tpb"), frozenset({"items", "threads"}))]
 
 
 def test_what_no_parameter_decides_is_no_part():
@@ -27,7 +27,7 @@ def test_what_no_parameter_decides_is_no_part():
 
 def test_a_delay_alone_is_told_as_one():
     lots = [({"dcid", "ns", "l2w"}, {"kind"}, DELAY)]
-    assert joined(lots) == [Part(("dcid", "l2w", "ns"), frozenset({"kind"}), DELAY.delay)]
+    assert joined(lots) == [PolicyPart(("dcid", "l2w", "ns"), frozenset({"kind"}), DELAY.delay)]
     assert joined([*lots, ({"ns"}, {"items"}, None)])[0].delay is None
 
 
