@@ -190,11 +190,11 @@ def _functions(request: Request) -> list[VariantFunction]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves a GPU, by its number, with the runner at a path."""
-    index, runner = arguments
+    """Serves a GPU, by its number, with the runner and the CUDA runtime at paths."""
+    index, runner, runtime = arguments
     # It loads the driver, which nothing else does.
     device = import_module(DEVICE).CudaDevice
-    return run_worker(lambda: device(int(index), Path(runner)))
+    return run_worker(lambda: device(int(index), Path(runner), Path(runtime) if runtime else None))
 
 
 if __name__ == "__main__":
