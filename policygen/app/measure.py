@@ -22,7 +22,7 @@ from policygen.measure.compiling import CompiledWorkload
 from policygen.measure.control import Controller, controlling
 from policygen.measure.database import About, MeasuringSession, RowSpot, open_measurements
 from policygen.measure.device import RuntimeCase
-from policygen.measure.gpus import find_gpu as find_gpu
+from policygen.measure.gpus import find_gpu
 from policygen.measure.objects import ObjectCompiler, runtime_of
 from policygen.measure.run import Findings, PlacedPoint, WorkloadTask, measure_workload
 from policygen.measure.runs import WorkloadRun
@@ -59,6 +59,11 @@ class Effort:
     """How many units are compiled at once; none: as many as cores and memory allow."""
     patience: float = 0.0
     """Seconds to wait for a GPU that somebody else measures on."""
+
+
+def native_arch(number: int = 0) -> str:
+    """The architecture of a GPU of this machine."""
+    return find_gpu(number).arch
 
 
 def measure_variants(

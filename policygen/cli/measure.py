@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from policygen.app.filters import Filter, parse_target
-from policygen.app.measure import PROCESSES, ROUNDS, Effort, find_gpu, measure_variants
+from policygen.app.measure import PROCESSES, ROUNDS, Effort, measure_variants, native_arch
 from policygen.app.measure_compile import compile_variants
 from policygen.app.measure_variants import SEED, Wanted, spaces_of
 from policygen.cli.options import cub_option, filter_options, output_options
@@ -87,7 +87,7 @@ def measure(output: Output, *, compile_only: bool, **given: Any) -> int:
     )
     session = start(given["cub"], quiet=output.quiet)
     if compile_only:
-        arch = find_gpu(effort.gpu).arch if given["arch"] is None else given["arch"]
+        arch = given["arch"] or native_arch(effort.gpu)
         spaces = compile_variants(session, where, parse_target([arch]), wanted, slots=effort.slots)
         output.show(spaces, print_compiled)
         return int(not spaces.is_fine)
