@@ -19,8 +19,8 @@ from policygen.steps import TICK, HowFar, Progress
 from policygen.stopping import stopping
 
 PHASE = "compiling variants"
-MEMORY = 4 << 30
-"""Bytes that a unit may need; one of 16 sorts took 3.2 GB."""
+MEMORY = 3 << 30
+"""Bytes that a unit may need; one of 64 scans took 1.0 GB, and kernels of sorts are larger."""
 
 
 @dataclass(frozen=True, slots=True)

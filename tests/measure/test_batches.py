@@ -5,7 +5,7 @@ from policygen.measure.batches import MOST, batches, halves, unit_size
 
 @pytest.mark.parametrize(
     ("variants", "slots", "size"),
-    [(1, 16, 1), (16, 16, 1), (17, 16, 2), (128, 16, 8), (256, 16, 16), (257, 16, 9), (7, 2, 4)],
+    [(1, 16, 1), (16, 16, 1), (17, 16, 2), (128, 16, 8), (1024, 16, 64), (1025, 16, 33), (7, 2, 4)],
 )
 def test_all_cores_have_as_many_units(variants, slots, size):
     assert unit_size(variants, slots) == size
