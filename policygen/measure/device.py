@@ -89,7 +89,10 @@ class Clocks:
     sm: int
     """MHz."""
     throttled: tuple[str, ...] = ()
-    """Why it runs slower than it may, in words; empty where it does not."""
+    """Why it runs slower than it may, in words: heat, or a brake of the board.
+
+    That it is idle, or has the power that it is allowed to have, is none: long runs all do that.
+    """
 
 
 class Device(Protocol):
