@@ -16,9 +16,15 @@ from policygen.measure.line import GoneError, Told
 from policygen.measure.locks import SESSION, gpu_lock
 from policygen.measure.order import round_order
 from policygen.measure.outcomes import Checked, Failure, Limits, Rounds, Watch
+from policygen.process import module
 
 AT_ONCE = 64
 """Runs of one request; after each the clocks are looked at."""
+
+
+def worker_command(index: int, runner: Path) -> tuple[str, ...]:
+    """What starts the worker of a GPU, by its number, with the runner that was compiled."""
+    return (*module("policygen.measure.worker"), str(index), str(runner.absolute()))
 
 
 @contextmanager

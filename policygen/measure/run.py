@@ -88,7 +88,8 @@ def measure_workload(
             if progress:
                 progress(HowFar(PHASE, done, len(task.points), (str(point),)))
             there = session.measured(point.spot)
-            todo = [one for one in task.variants if one.variant not in {*there, *failed}]
+            known = there | failed.keys()
+            todo = [one for one in task.variants if one.variant not in known]
             if todo or task.base.variant not in there:
                 why = controller.open(point.case, task.base) or _unsure(controller, task.base)
                 if why is None:

@@ -2,11 +2,12 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from policygen.errors import InputError
-from policygen.measure.control import controlling
+from policygen.measure.control import controlling, worker_command
 from policygen.measure.device import VariantFunction
 from policygen.measure.locks import BusyGpuError, gpu_lock
 from policygen.measure.outcomes import Limits, LostGpuError, Watch
@@ -39,6 +40,13 @@ def test_a_worker_says_what_its_gpu_is(tmp_path):
     with controlled(tmp_path) as controller:
         assert controller.facts == FACTS
     assert FACTS.label == "H200 (6144, 132, eccon)"
+
+
+def test_the_worker_of_a_gpu_is_a_module_of_ours(tmp_path, monkeypatch):
+    """It runs in a folder of its own: what it is given is no path from here."""
+    monkeypatch.chdir(tmp_path)
+    command = worker_command(1, Path("runner.so"))
+    assert command[-3:] == ("policygen.measure.worker", "1", str(tmp_path / "runner.so"))
 
 
 def test_base_and_variants_are_measured_in_rounds(tmp_path):
