@@ -63,7 +63,7 @@ def variants_text(
 ) -> str:
     """Writes a unit of variants, each the values of a whole policy, or nothing for CUB's own."""
     binding = run.binding
-    in_environment = binding.form == "environment"
+    in_environment = binding.in_environment(run.cub.bindings)
     values = {
         **_prelude(run, _ENVIRONMENT if in_environment else ()),
         "sizes": list(binding.sizes),

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from policygen.model.base import Record
-from policygen.model.versions import Versioned
+from policygen.model.versions import Versioned, numbers
 
 
 class BufferBinding(Record):
@@ -56,5 +56,12 @@ class RunBinding(Versioned):
     """Between the temporary storage, or before the environment: `in, out, num_items`."""
     form: Literal["environment", "storage"] = "environment"
     """Whether an environment is behind the arguments, or a stream, and the storage before them."""
+    storage_below: str | None = None
+    """Versions before this one take storage and a stream, and the same arguments otherwise."""
     environment: str = "env"
     """The environment that is given, in terms of `env`."""
+
+    def in_environment(self, version: str) -> bool:
+        """Whether a version's call takes an environment."""
+        older = self.storage_below and numbers(version) < numbers(self.storage_below)
+        return self.form == "environment" and not older
