@@ -6,6 +6,7 @@ from pathlib import Path
 
 from policygen.measure import nvml
 from policygen.measure.device import (
+    UNSUPPORTED,
     Clocks,
     DeviceError,
     GpuFacts,
@@ -16,8 +17,6 @@ from policygen.measure.device import (
 FILLED, COMPARED, MODIFIED, EXACT = 1, 2, 4, 8
 """What is done with a buffer, as units say it."""
 TEXT = 4096
-NOT_TIMED = 801
-"""CUDA's number for what is not supported."""
 SLOW = 0.9
 """A clock below this share of the highest is no full clock."""
 
@@ -87,7 +86,7 @@ class CudaDevice:
             case.ready_to_time()
         self._call("policygen_time", function, case.buffers, case.sizes, ctypes.byref(milliseconds))
         if milliseconds.value < 0:
-            raise DeviceError(NOT_TIMED, "it waits for the GPU itself and cannot be timed")
+            raise DeviceError(UNSUPPORTED, "it waits for the GPU itself and cannot be timed")
         return milliseconds.value / 1000
 
     def clocks(self) -> Clocks:
@@ -108,7 +107,7 @@ class CudaDevice:
     @property
     def _opened(self) -> "_Case":
         if self._case is None:
-            raise DeviceError(NOT_TIMED, "no runtime workload is open")
+            raise DeviceError(UNSUPPORTED, "no runtime workload is open")
         return self._case
 
     def _library(self, path: str) -> ctypes.CDLL:
@@ -116,7 +115,7 @@ class CudaDevice:
             try:
                 self._libraries[path] = ctypes.CDLL(path)
             except OSError as error:
-                raise DeviceError(NOT_TIMED, f"the unit cannot be loaded: {error}") from error
+                raise DeviceError(UNSUPPORTED, f"the unit cannot be loaded: {error}") from error
         return self._libraries[path]
 
     def _function(self, one: VariantFunction) -> object:

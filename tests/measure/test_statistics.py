@@ -22,7 +22,9 @@ def measured(seed=0, processes=5, rounds=20, drift=0.01, jitter=0.01, truth=TRUT
             base.append([state * random.gauss(1, jitter) for _ in range(2 * rounds)])
             own.append([state * apart / truth * random.gauss(1, jitter) for _ in range(rounds)])
         points.append(
-            PointSamples("base", {"Elements{io}[pow2]": str(16 + number)}, weight, base, {"ipt_1": own})
+            PointSamples(
+                "base", {"Elements{io}[pow2]": str(16 + number)}, weight, base, {"ipt_1": own}
+            )
         )
     return points
 
