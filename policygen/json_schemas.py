@@ -21,6 +21,7 @@ from policygen.model.effect import Effect
 from policygen.model.emit import Emitted
 from policygen.model.headers import Headers
 from policygen.model.lint import LintReport
+from policygen.model.measure import MeasureCompile
 from policygen.model.plan import Plan
 from policygen.model.reach import Reach
 from policygen.model.resolve import Comparison, Resolution
@@ -49,6 +50,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Emitted,
     Headers,
     LintReport,
+    MeasureCompile,
     MergeReport,
     Plan,
     Reach,

@@ -46,7 +46,11 @@ def with_measured_bases(
 
 def headers_of(results: Sequence[ScoredWorkload], version: str) -> tuple[str, ...]:
     """The headers that decide the benchmarks; all where a benchmark is not bound."""
-    wanted = {workload.algorithm for workload in results}
+    return headers_of_benchmarks({workload.algorithm for workload in results}, version)
+
+
+def headers_of_benchmarks(wanted: Collection[str], version: str) -> tuple[str, ...]:
+    """The headers that decide benchmarks of these names."""
     names = set()
     for algorithm in bound(version):
         sites = {b.site for b in algorithm.benchmarks if b.name in wanted}

@@ -20,11 +20,11 @@ from policygen.dialects.user.header import HeaderTarget, render, selector_of
 from policygen.dialects.user.public import SINCE
 from policygen.dialects.user.tuned import TunedSelector
 from policygen.errors import EffectError, InputError, Problems
-from policygen.model.bindings import numbers
 from policygen.model.cub import Cub
 from policygen.model.emit import EmitAction, EmitProof, Emitted
 from policygen.model.policies import Policies, Question
 from policygen.model.results import Rules, ScoredWorkload
+from policygen.model.versions import numbers
 from policygen.planning.bases import several
 from policygen.planning.emit_judge import judge, questions
 from policygen.planning.emitter import Emitter

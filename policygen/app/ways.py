@@ -16,10 +16,10 @@ from policygen.app.session import Session
 from policygen.bindings.recorded import benchmark_of
 from policygen.dialects.user.public import SINCE, selector_for
 from policygen.errors import InputError, PolicygenError
-from policygen.model.bindings import numbers
 from policygen.model.cub import Cub
 from policygen.model.plan import Action, Given, Named, Options, Plan, Way
 from policygen.model.results import ScoredWorkload
+from policygen.model.versions import numbers
 from policygen.model.workload import Point, axes, axis_name, point_of
 from policygen.planning.measured import RUN, measurements, related
 from policygen.planning.plan import Planner

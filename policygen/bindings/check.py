@@ -6,7 +6,8 @@ from policygen.bindings.load import Bound, axis_values, is_tested, types
 from policygen.bindings.words import words
 from policygen.model.bench import Axis, Benchmark, ParameterRange, SubBenchmark
 from policygen.model.bench_check import BenchCheck, BenchDifference, Kind, NotCompared
-from policygen.model.bindings import BenchmarkBinding, numbers
+from policygen.model.bindings import BenchmarkBinding
+from policygen.model.versions import numbers
 
 ALL = "parameters"
 AXES = "axes"

@@ -12,8 +12,9 @@ from functools import cached_property
 from policygen.bindings.rows import Alternatives, Other, Row, as_read, groups, guess, nearest_first
 from policygen.bindings.shapes import parameters, split, structs
 from policygen.bindings.spelled import renamed
-from policygen.model.bindings import BenchmarkBinding, Binding, FamilyBinding, Site, numbers
+from policygen.model.bindings import BenchmarkBinding, Binding, FamilyBinding, Site
 from policygen.model.cub import Cub, Dialect
+from policygen.model.versions import numbers
 
 WORD = re.compile(r"\w+")
 # cub::detail::arg_min, ::cub::KeyValuePair<int, T>

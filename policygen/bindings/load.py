@@ -14,6 +14,7 @@ from policygen.bindings.rows import chosen
 from policygen.cache import digest, keep, kept, written_by
 from policygen.config import configured, load_toml
 from policygen.errors import InputError
+from policygen.model import run_binding
 from policygen.model.arch import family_arch
 from policygen.model.bindings import (
     AxisType,
@@ -21,17 +22,15 @@ from policygen.model.bindings import (
     Binding,
     Call,
     FamilyBinding,
-    RunBinding,
     Scaling,
     SelectorBinding,
     Site,
     Types,
     Unit,
-    Versioned,
-    numbers,
-    plain,
 )
 from policygen.model.cub import Dialect
+from policygen.model.run_binding import RunBinding
+from policygen.model.versions import Versioned, numbers, plain
 from policygen.resources import folder
 
 if TYPE_CHECKING:
@@ -175,7 +174,7 @@ def _folder() -> Path:
 
 def _load(path: Path, model: type[Loaded]) -> Loaded:
     """A file as a model; reading TOML takes ten times as long as what was read of it before."""
-    key = digest(written_by(inspect.getmodule(model)), path.read_bytes())
+    key = digest(written_by(inspect.getmodule(model), run_binding), path.read_bytes())
     if (known := kept("bindings", key)) is not None:
         with suppress(ValidationError):
             return model.model_validate_json(known)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from policygen.bindings.load import axis_type, axis_values, bound, is_constant
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.bindings import plain as plain_version
 from policygen.model.labels import shortened
+from policygen.model.versions import plain as plain_version
 from policygen.model.workload import axis_name
 
 # v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1

@@ -10,13 +10,8 @@ from functools import lru_cache
 from typing import Generic, TypeVar, cast
 
 from policygen.bindings.spelled import respelled
-from policygen.model.bindings import (
-    BenchmarkBinding,
-    FamilyBinding,
-    Site,
-    Versioned,
-    numbers,
-)
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
+from policygen.model.versions import Versioned, numbers
 
 Row = TypeVar("Row", bound=Versioned)
 NONE = "none"

@@ -2,8 +2,9 @@
 
 from policygen.bindings.load import Bound, bound
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, Site, plain
+from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Dialect
+from policygen.model.versions import plain
 
 
 def site_of(benchmark: BenchmarkBinding, version: str, dialect: Dialect) -> tuple[Bound, Site]:

@@ -1,7 +1,11 @@
-"""Measures the programs of a checkout's benchmark in rounds: each run is a process of its own."""
+"""Measures the programs of a checkout's benchmark in rounds: each run is a process of its own.
+
+Results of variants are not compared with those of base: these programs show none.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -17,22 +21,22 @@ from policygen.measure.nvbench_program import (
     FailedRunError,
     NvbenchSettings,
     ProgramRun,
+    chosen_values,
     run_arguments,
     run_program,
 )
-from policygen.measure.order import round_order
 from policygen.measure.outcomes import Failure
 from policygen.measure.programs import BuiltPrograms
-from policygen.measure.statistics import PointSamples
+from policygen.measure.run import Findings
 from policygen.model.labels import BASE
-from policygen.results.declared import DeclaredAxes
-from policygen.results.weights import importance
+from policygen.results.nvbench import NvbenchState
+from policygen.results.provenance import workload_text
 from policygen.steps import HowFar, Progress
 from policygen.stopping import stopping
 
 PHASE = "measuring with NVBench"
-PointKey = tuple[str, tuple[tuple[str, str], ...]]
-"""A sub-benchmark, and a value for each axis."""
+PointKey = tuple[str, str]
+"""A sub-benchmark, and the values of all axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,102 +52,106 @@ class CheckoutTask:
     settings: NvbenchSettings = field(default_factory=NvbenchSettings)
 
     @property
+    def name(self) -> str:
+        """The benchmark."""
+        return self.benchmark.benchmark.name
+
+    @property
     def arguments(self) -> list[str]:
         """Of each of its programs."""
         return run_arguments(self.benchmark.benchmark, self.workload, self.chosen, self.settings)
 
-
-@dataclass(slots=True)
-class CheckoutFindings:
-    """What came of it; results of variants are not compared: these programs show none."""
-
-    declared: DeclaredAxes
-    algorithm: str
-    samples: dict[PointKey, dict[str, list[list[float]]]] = field(default_factory=dict)
-    """By runtime workload and label: seconds, by round."""
-    failed: dict[str, Failure] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
-    """Runtime workloads that base does not run, and why."""
-
-    def points(self) -> list[PointSamples]:
-        """As statistics take them: variants that were measured in all rounds."""
-        weights = {key: self._weight(key) for key in self.samples}
-        total = sum(weights.values())
-        return [
-            PointSamples(
-                subbench=key[0],
-                point=dict(key[1]),
-                weight=weights[key] / total,
-                base=found[BASE],
-                variants={
-                    label: rounds
-                    for label, rounds in found.items()
-                    if label != BASE and label not in self.failed
-                },
+    @property
+    def spots(self) -> tuple[Spot, ...]:
+        """All runtime workloads that are asked for; base may skip some of them."""
+        return tuple(
+            Spot(self.name, sub.name, dict(zip((a.name for a in sub.axes), values, strict=True)))
+            for sub in self.benchmark.benchmark.subbenches
+            for values in product(
+                *(
+                    (self.workload[axis.name],)
+                    if axis.compile_time
+                    else chosen_values(self.name, axis, self.chosen)
+                    for axis in sub.axes
+                )
             )
-            for key, found in self.samples.items()
-        ]
-
-    def _weight(self, key: PointKey) -> float:
-        subbench, point = key
-        found = 1.0
-        for axis, value in point:
-            if "{io}" in axis:
-                values = self.declared[self.algorithm, subbench, axis]
-                found *= importance(values.index(value), len(values))
-        return found
+        )
 
 
 def measure_programs(
     task: CheckoutTask,
+    session: MeasuringSession,
     *,
     rounds: int,
     seed: int,
-    session: MeasuringSession | None = None,
     patience: float = 0.0,
     locks: Path | None = None,
     progress: Progress | None = None,
-) -> CheckoutFindings:
-    """Runs base and variants in mixed rounds, each second one backwards; rows are written at once.
+) -> Findings:
+    """Runs base and variants once in each round, each second one backwards; writes rows at once.
 
-    The GPU is locked for it. A variant that fails is left out of what follows.
+    The GPU is locked for it. What has as many runs already is not run again, and a variant that
+    failed is left out.
     """
-    name = task.benchmark.benchmark.name
-    found = CheckoutFindings(task.benchmark.declared, name)
+    measuring = _Measuring(task, session, {_key(spot): spot for spot in task.spots})
     labels = [label for label in task.built.programs if label != BASE]
-    orders = [round_order(BASE, labels, number, seed) for number in range(rounds)]
-    total, done = 1 + sum(map(len, orders)), 0
-    measuring = _Measuring(task, found, session, task.arguments)
+    orders = _orders(labels, measuring.begin(labels, rounds), seed)
+    total, done = sum(map(len, orders)), 0
     with gpu_lock(task.gpu.uuid, SESSION, patience, locks), stopping(lambda: _kept(done, total)):
-        for number, order in enumerate(orders):
-            # How long it takes is known of base, which is the first of all.
-            for label in [BASE, *order] if number == 0 else order:
-                if progress:
-                    progress(HowFar(PHASE, done, total, (f"{label} of {name}",)))
-                if label not in found.failed:
-                    measuring.one(label, number)
-                done += 1
+        for label in (label for order in orders for label in order):
+            if progress:
+                progress(HowFar(PHASE, done, total, (f"{label} of {task.name}",)))
+            if label not in measuring.failed:
+                measuring.one(label)
+            done += 1
     if progress:
         progress(HowFar(PHASE, total, total))
+    failed = {label: why for label, why in measuring.failed.items() if label in labels}
+    return Findings(failed, measuring.skipped, measuring.new)
+
+
+def _orders(labels: Sequence[str], lacking: Mapping[str, int], seed: int) -> list[list[str]]:
+    """Base with those that lack a run; it runs beside each, so that there is what to compare."""
+    found: list[list[str]] = []
+    for number in range(max([0, *lacking.values()])):
+        order = [BASE, *(one for one in labels if lacking[one] > number)]
+        # Who stands first has a GPU that is cool; each second round is the one before backwards.
+        Random(f"{seed}/{number // 2}").shuffle(order)  # noqa: S311  an order is no secret
+        found.append(order[::-1] if number % 2 else order)
     return found
 
 
 @dataclass(slots=True)
 class _Measuring:
+    """What is known while programs run."""
+
     task: CheckoutTask
-    found: CheckoutFindings
-    session: MeasuringSession | None
-    arguments: list[str]
+    session: MeasuringSession
+    spots: Mapping[PointKey, Spot]
+    failed: dict[str, Failure] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
     slowest: float | None = None
     """Seconds that base took at most."""
+    of_base: frozenset[PointKey] | None = None
+    """The runtime workloads that base measured."""
+    new: int = 0
 
-    def one(self, label: str, number: int) -> None:
+    def begin(self, labels: Sequence[str], rounds: int) -> dict[str, int]:
+        """Makes the tables; how many runs each label lacks."""
+        fewest = dict.fromkeys([BASE, *labels], rounds)
+        for spot in self.spots.values():
+            self.session.prepare(spot, self.task.benchmark.declared)
+            self.failed |= self.session.failed(spot)
+            times = self.session.times(spot)
+            fewest = {one: min(count, len(times.get(one, ()))) for one, count in fewest.items()}
+        return {label: rounds - count for label, count in fewest.items()}
+
+    def one(self, label: str) -> None:
         """Runs one program, and keeps what it measured."""
         limit = LIMIT if self.slowest is None else max(FLOOR, TIMES_BASE * self.slowest)
+        program, uuid = self.task.built.programs[label], self.task.gpu.uuid
         try:
-            run = run_program(
-                self.task.built.programs[label], self.arguments, self.task.gpu.uuid, limit
-            )
+            run = run_program(program, self.task.arguments, uuid, limit)
         except FailedRunError as error:
             self._fail(label, error.failure, error.elapsed)
             return
@@ -151,70 +159,46 @@ class _Measuring:
             raise InputError(
                 f"NVBench measured on {run.results.gpu}, and not on {self.task.gpu.label}"
             )
-        measured = _samples(run, number)
+        measured = self._measured(run)
+        why = next(iter(run.skipped.values()), "it took no samples")
         if label == BASE:
             self.slowest = max(self.slowest or 0.0, run.elapsed)
-            self.found.skipped |= run.skipped
+            self.skipped |= run.skipped
+            self.of_base = frozenset(measured)
             if not measured:
-                raise InputError(self._words("measured nothing", "; ".join(run.skipped.values())))
-        elif lacking := self.found.samples.keys() - measured.keys():
-            why = next(iter(run.skipped.values()), "no reason is told")
+                self._fail(label, Failure("error", why), run.elapsed)
+        elif self.of_base and (lacking := self.of_base - measured.keys()):
             words = f"{len(lacking)} runtime workloads were skipped: {why}"
             self._fail(label, Failure("error", words), run.elapsed)
             return
-        self._keep(label, number, run, measured)
+        for key, (state, samples) in measured.items():
+            elapsed = run.elapsed / len(measured)
+            self.session.record(self.spots[key], label, samples, elapsed, state.bandwidth)
+            self.new += 1
 
-    def _keep(
-        self, label: str, number: int, run: ProgramRun, measured: Mapping[PointKey, list[float]]
-    ) -> None:
-        bandwidths = {
-            (bench.name, tuple(state.point.items())): state.bandwidth
-            for bench in run.results.benches
-            for state in bench.states
-        }
-        for key, samples in measured.items():
-            lot = self.found.samples.setdefault(key, {}).setdefault(label, [])
-            if len(lot) <= number:
-                lot.append([])
-            lot[number] += samples
-            if self.session is not None:
-                spot = self._spot(key)
-                self.session.prepare(spot, self.found.declared)
-                elapsed = run.elapsed / len(measured)
-                self.session.record(spot, label, samples, elapsed, bandwidths[key])
+    def _measured(self, run: ProgramRun) -> dict[PointKey, tuple[NvbenchState, list[float]]]:
+        """What has samples, by runtime workload; those that were not asked for are none."""
+        found = {}
+        for bench in run.results.benches:
+            for state in bench.states:
+                key = _key(Spot(self.task.name, bench.name, state.point))
+                if key in self.spots and state.samples is not None and len(state.samples):
+                    found[key] = (state, [float(one) for one in state.samples])
+        return found
 
     def _fail(self, label: str, failure: Failure, elapsed: float) -> None:
         if label == BASE:
             raise InputError(
-                self._words("failed", failure.reason),
+                f"base of {self.task.name} fails: {failure.reason}",
                 "What was measured is kept. Look at the GPU with nvidia-smi.",
             )
-        self.found.failed[label] = failure
-        if self.session is not None:
-            for key in self.found.samples:
-                self.session.fail(self._spot(key), label, failure, elapsed)
-
-    def _words(self, what: str, why: str) -> str:
-        return f"base of {self.found.algorithm} {what}: {why or 'no reason is told'}"
-
-    def _spot(self, key: PointKey) -> Spot:
-        return Spot(self.found.algorithm, key[0], dict(key[1]))
+        self.failed[label] = failure
+        for spot in self.spots.values():
+            self.session.fail(spot, label, failure, elapsed / len(self.spots))
 
 
-def _samples(run: ProgramRun, number: int) -> dict[PointKey, list[float]]:
-    """By runtime workload; one without samples is none.
-
-    They are read sorted, and are mixed: who compares every second one with the others must not
-    find that they are the same.
-    """
-    found: dict[PointKey, list[float]] = {}
-    for bench in run.results.benches:
-        for state in bench.states:
-            if state.samples is not None and len(state.samples):
-                lot = [float(one) for one in state.samples]
-                Random(number).shuffle(lot)  # noqa: S311  an order is no secret
-                found[bench.name, tuple(state.point.items())] = lot
-    return found
+def _key(spot: Spot) -> PointKey:
+    return spot.subbench, workload_text(spot.workload)
 
 
 def _kept(done: int, total: int) -> str:

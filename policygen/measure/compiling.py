@@ -39,7 +39,7 @@ OWN = Candidate(BASE)
 class Renders(Protocol):
     """Writes a unit."""
 
-    def __call__(self, candidates: Sequence[Candidate]) -> str:
+    def __call__(self, candidates: Sequence[Candidate], /) -> str:
         """A function for each of them, `policygen_run_0` and on."""
 
 

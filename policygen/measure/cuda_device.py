@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from policygen.measure import nvml
 from policygen.measure.device import (
@@ -118,7 +119,7 @@ class CudaDevice:
                 raise DeviceError(UNSUPPORTED, f"the unit cannot be loaded: {error}") from error
         return self._libraries[path]
 
-    def _function(self, one: VariantFunction) -> object:
+    def _function(self, one: VariantFunction) -> Any:
         return getattr(self._library(one.library), one.function)
 
     def _call(self, name: str, *arguments: object) -> None:
@@ -215,6 +216,11 @@ class _Case:
         for at, place in self._expected.items():
             self._device.copy(place, self._place(at), self._bytes[at])
         return None
+
+    @property
+    def is_modified(self) -> bool:
+        """Whether a run changes what it reads."""
+        return bool(self._fresh)
 
     @property
     def _has_exact(self) -> bool:

@@ -111,6 +111,23 @@ class MeasuringSession:
         rows = self._writer.rows(f"SELECT variant FROM {spot.table} WHERE {where}", *values)  # noqa: S608
         return frozenset(str(variant) for (variant,) in rows)
 
+    def times(self, spot: Spot) -> dict[str, list[tuple[int, float]]]:
+        """What each variant took in each process, with the session, in their order.
+
+        In a session the first, second, … of base and of a variant were taken side by side.
+        """
+        rows: list[Any] = self._writer.rows(
+            f"SELECT r.variant, r.session, r.center FROM {ROWS} AS r JOIN {SESSIONS} AS s"  # noqa: S608
+            " ON s.id = r.session WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
+            " AND (r.algorithm, r.bench, r.workload) = (?, ?, ?) ORDER BY r.rowid",
+            *self._key,
+            *_named(spot),
+        )
+        found: dict[str, list[tuple[int, float]]] = {}
+        for variant, number, center in rows:
+            found.setdefault(variant, []).append((number, center))
+        return found
+
     def failed(self, spot: Spot) -> dict[str, Failure]:
         """The variants that an earlier session, or this one, could not measure, and why."""
         rows = self._writer.rows(

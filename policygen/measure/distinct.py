@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, product
 from math import prod
 
@@ -45,6 +45,10 @@ class ClassifiedVariants:
     def valid(self) -> int:
         """How many can be, as far as that is known without the compiler."""
         return self.variants - len(self.refused)
+
+    def first(self, count: int) -> "ClassifiedVariants":
+        """The same of the first policies alone."""
+        return replace(self, distinct=self.distinct[:count])
 
     @property
     def stands_for(self) -> dict[str, str]:
@@ -115,6 +119,18 @@ class Classifier:
             policy = self.policy(by_label[first])
             distinct.append(DistinctVariant(first, policy, tuple(others), policy == base))
         return ClassifiedVariants(len(by_label), tuple(distinct), refused, dict(dropped))
+
+    def draw(self, count: int, seed: int) -> ClassifiedVariants:
+        """Draws as many different policies, the same for the same seed; all where there are fewer.
+
+        More variants are drawn until there are enough, or all have been.
+        """
+        drawn = count
+        while True:
+            found = self.classify(self.space.sample(drawn, seed))
+            if len(found.distinct) >= count or drawn >= self.space.count:
+                return found.first(count)
+            drawn *= 2
 
     def counts(self) -> SpaceCounts:
         """Counts the whole space, part by part: it need not be gone through."""

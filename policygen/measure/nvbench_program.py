@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from policygen.errors import InputError, ProcessError
 from policygen.measure.outcomes import Failure
-from policygen.model.bench import Benchmark
+from policygen.model.bench import Axis, Benchmark
 from policygen.model.workload import axis_name
 from policygen.process import ENDLESS, run
 from policygen.results.files import read_regular
@@ -80,21 +80,21 @@ def run_arguments(
         found += ["-b", sub.name]
         for axis in sub.axes:
             if not axis.compile_time:
-                values = _values(benchmark.name, axis.name, axis.values, chosen)
+                values = chosen_values(benchmark.name, axis, chosen)
                 found += ["-a", f"{axis.name}=[{','.join(values)}]"]
     return found
 
 
-def _values(
-    benchmark: str, axis: str, declared: Sequence[str], chosen: Mapping[str, Sequence[str]]
-) -> Sequence[str]:
-    asked = next((chosen[name] for name in (axis, axis_name(axis)) if name in chosen), None)
+def chosen_values(benchmark: str, axis: Axis, chosen: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """The values of an axis that are asked for; all, where nothing is said of it."""
+    names = (axis.name, axis_name(axis.name))
+    asked = next((chosen[name] for name in names if name in chosen), None)
     if asked is None:
-        return declared
-    if unknown := [value for value in asked if value not in declared]:
+        return axis.values
+    if unknown := [value for value in asked if value not in axis.values]:
         raise InputError(
-            f"{benchmark}: {axis_name(axis)} has no value {unknown[0]}",
-            f"It has: {', '.join(declared)}",
+            f"{benchmark}: {names[1]} has no value {unknown[0]}",
+            f"It has: {', '.join(axis.values)}",
         )
     return asked
 

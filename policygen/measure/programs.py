@@ -12,14 +12,14 @@ from policygen.measure.nvbench_library import NvbenchLibrary
 from policygen.measure.objects import is_said_of_code, reason
 from policygen.model.arch import arch_number
 from policygen.model.labels import BASE
-from policygen.model.workload import in_words
+from policygen.model.workload import axis_name, in_words
 from policygen.paths import cache_folder, write_atomically
 from policygen.process import threads
 from policygen.proof.compile import RefusedError, compile_file, unit_file
 from policygen.proof.deps import Listings, Made, remembered
 from policygen.proof.sass.compiler import workers_of
 from policygen.proof.toolchain import Toolchain
-from policygen.steps import Progress, follow
+from policygen.steps import HowFar, Progress, follow
 
 KIND = "programs"
 PHASE = "building benchmarks"
@@ -111,8 +111,10 @@ def build_programs(
 
     `slots` is how many are built at once: by default as many as cores and memory allow.
     """
-    compiler.helper()
     wanted = list(dict.fromkeys([BASE, *labels]))
+    if progress:
+        progress(HowFar(PHASE, 0, len(wanted), (compiler.checkout.helper.name,)))
+    compiler.helper()
 
     def one(label: str) -> Path | str:
         try:
@@ -122,7 +124,8 @@ def build_programs(
                 raise
             return reason(error)
 
-    name = in_words(benchmark.benchmark.name, workload)
+    plain = {axis_name(axis): value for axis, value in workload.items()}
+    name = in_words(benchmark.benchmark.name, plain)
     with threads(workers_of(slots)) as executor:
         futures: dict[Future[Path | str], str] = {
             executor.submit(one, label): label for label in wanted

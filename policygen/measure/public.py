@@ -19,9 +19,10 @@ from policygen.errors import InputError
 from policygen.measure.meaning import Part, Policy, joined, labels_of
 from policygen.measure.memory import Tile, check_fits, tiles
 from policygen.measure.space import Variant
-from policygen.model.bindings import BenchmarkBinding, MemberRule, numbers
+from policygen.model.bindings import BenchmarkBinding, MemberRule
 from policygen.model.cub import Cub
 from policygen.model.policies import Policies, Whole
+from policygen.model.versions import numbers
 from policygen.model.workload import Point
 from policygen.proof.policies import ask_policies
 from policygen.proof.probe import AskedTree

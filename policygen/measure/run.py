@@ -11,6 +11,7 @@ from policygen.measure.control import Controller
 from policygen.measure.database import MeasuringSession, Spot
 from policygen.measure.device import RuntimeCase, VariantFunction
 from policygen.measure.outcomes import Failure
+from policygen.model.labels import BASE
 from policygen.results.declared import DeclaredAxes
 from policygen.steps import HowFar, Progress
 from policygen.stopping import stopping
@@ -53,6 +54,8 @@ class Findings:
     """Runtime workloads that are not measured, and why."""
     new: int
     """Rows that were written now, or got more samples."""
+    repeated: int = 0
+    throttled: int = 0
 
     @property
     def wrong(self) -> Mapping[str, Failure]:
@@ -67,39 +70,66 @@ def measure_workload(
     *,
     rounds: int,
     seed: int,
+    processes: int = 1,
     progress: Progress | None = None,
 ) -> Findings:
-    """Checks and measures what has no row yet, on one runtime workload after the other.
+    """Checks and measures what was not measured in so many processes, each of them fresh.
 
-    A variant that fails on one is not asked on the next: only those that are measured everywhere
-    count.
+    A variant that fails on a runtime workload is not asked on the next: only those that are
+    measured everywhere count.
     """
     for point in task.points:
         session.prepare(point.spot, task.declared)
     failed: dict[str, Failure] = {}
     for point in task.points:
         failed |= session.failed(point.spot)
+    lacking = _lacking(session, task, processes)
+    total = max((most for counts in lacking.values() for most in counts.values()), default=0)
     skipped: dict[str, str] = {}
-    new = done = 0
-    with stopping(lambda: _kept(done, len(task.points))):
-        for point in task.points:
-            if progress:
-                progress(HowFar(PHASE, done, len(task.points), (str(point),)))
-            there = session.measured(point.spot)
-            todo = [one for one in task.variants if one.variant not in {*there, *failed}]
-            if todo or task.base.variant not in there:
+    new = done = repeated = throttled = 0
+    steps = total * len(task.points)
+    with stopping(lambda: _kept(done, steps)):
+        for process in range(total):
+            if process:
+                controller.restart()
+            for point in task.points:
+                if progress:
+                    progress(HowFar(PHASE, done, steps, (str(point),)))
+                done += 1
+                counts = lacking[str(point)]
+                if str(point) in skipped or max(counts.values()) <= process:
+                    continue
                 why = controller.open(point.case, task.base)
-                if why is None:
-                    found = _measure_point(controller, session, point, todo, rounds, seed)
-                    failed |= found.failed
-                    new += found.new
-                else:
+                if why is not None:
                     skipped[str(point)] = why
-            done += 1
+                    continue
+                todo = [
+                    one
+                    for one in task.variants
+                    if counts[one.variant] > process and one.variant not in failed
+                ]
+                found = _measure_point(controller, session, point, todo, rounds, seed, process)
+                failed |= found.failed
+                new += found.new
+                repeated += found.repeated
+                throttled += found.throttled
     if progress:
-        progress(HowFar(PHASE, done, len(task.points)))
+        progress(HowFar(PHASE, steps, steps))
     labels = {one.variant for one in task.variants}
-    return Findings({k: v for k, v in failed.items() if k in labels}, skipped, new)
+    failed = {label: one for label, one in failed.items() if label in labels}
+    return Findings(failed, skipped, new, repeated, throttled)
+
+
+def _lacking(
+    session: MeasuringSession, task: WorkloadTask, processes: int
+) -> dict[str, dict[str, int]]:
+    """By runtime workload and label: in how many processes more it is to be measured."""
+    labels = [one.variant for one in (task.base, *task.variants)]
+    found = {}
+    for point in task.points:
+        times = session.times(point.spot)
+        found[str(point)] = {one: max(0, processes - len(times.get(one, ()))) for one in labels}
+    return found
 
 
 def _measure_point(
@@ -109,13 +139,15 @@ def _measure_point(
     todo: Sequence[VariantFunction],
     rounds: int,
     seed: int,
+    process: int,
 ) -> Findings:
     begun = time.monotonic()
     checked = controller.check(todo)
     for label, failure in checked.failed.items():
         session.fail(point.spot, label, failure, checked.elapsed.get(label, 0.0))
     right = [one for one in todo if one.variant in checked.right]
-    found = controller.rounds(right, rounds, seed)
+    # Another order in each process.
+    found = controller.rounds(right, rounds, seed + process)
     for label, samples in found.samples.items():
         elapsed = found.elapsed.get(label, 0.0) + checked.elapsed.get(label, 0.0)
         session.record(point.spot, label, samples, elapsed)
@@ -123,7 +155,9 @@ def _measure_point(
         session.fail(point.spot, label, failure, found.elapsed.get(label, 0.0))
     session.note(found, controller.restarts)
     session.time(str(point), time.monotonic() - begun)
-    return Findings({**checked.failed, **found.failed}, {}, len(found.samples))
+    session.noise(point.spot, process, found.samples[BASE])
+    failed = {**checked.failed, **found.failed}
+    return Findings(failed, {}, len(found.samples), found.repeated, found.throttled)
 
 
 def _kept(done: int, total: int) -> str:

@@ -8,8 +8,9 @@ from itertools import product
 
 from policygen.bindings.load import Bound, bound
 from policygen.errors import InputError
-from policygen.model.bindings import BenchmarkBinding, RunBinding, Site
+from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Cub
+from policygen.model.run_binding import RunBinding
 from policygen.model.workload import in_words
 from policygen.proof.sites import sites_of
 from policygen.proof.unit import Workload

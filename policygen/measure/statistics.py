@@ -1,4 +1,4 @@
-"""From samples of processes to ratios, scores and intervals: a process is one observation."""
+"""From times of processes to ratios, scores and intervals: a process is one observation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,73 +11,67 @@ from policygen.model.results import Interval
 CONFIDENCE = 0.95
 _STUDENT = (12.706, 4.303)
 """The quantiles for one and two degrees of freedom, where the series does not hold."""
-Samples = Sequence[Sequence[float]]
-"""Seconds, by process."""
 
 
 @dataclass(frozen=True, slots=True)
-class PointSamples:
-    """What was measured on a runtime workload."""
+class PointTimes:
+    """What was measured on a runtime workload; a number for each process."""
 
     subbench: str
     point: Mapping[str, str]
     weight: float
-    base: Samples
-    variants: Mapping[str, Samples]
+    base: Sequence[float]
+    """Seconds."""
+    beside: Sequence[float]
+    """Base over base: each second sample of a process against the others."""
+    variants: Mapping[str, Sequence[tuple[float, float]]]
+    """By label the seconds of base, and its own, in the same process."""
+
+    def ratios(self, label: str) -> list[float]:
+        """Base's time over a variant's."""
+        return [base / own for base, own in self.variants[label]]
 
 
-def judged(points: Sequence[PointSamples], labels: Sequence[str]) -> list[MeasuredVariant]:
+def judged(points: Sequence[PointTimes], labels: Sequence[str]) -> list[MeasuredVariant]:
     """Gives each variant that was measured on all runtime workloads its score."""
-    return [
-        _judged(label, points) for label in labels if all(label in one.variants for one in points)
-    ]
+    everywhere = [one for one in labels if all(one in point.variants for point in points)]
+    return [_judged(label, points) for label in everywhere]
 
 
-def noises(points: Sequence[PointSamples]) -> list[PointNoise]:
+def noises(points: Sequence[PointTimes]) -> list[PointNoise]:
     """Tells how far base is from itself, from process to process and within one."""
     return [
         PointNoise(
             subbench=one.subbench,
             point=dict(one.point),
-            seconds=median(map(median, one.base)),
-            between=_relative([median(times) for times in one.base]),
-            beside=_deviation_from_one([_beside(times) for times in one.base]),
+            seconds=median(one.base),
+            between=_relative(one.base),
+            beside=_deviation_from_one(one.beside),
         )
         for one in points
     ]
 
 
-def score_noise(points: Sequence[PointSamples]) -> float | None:
+def score_noise(points: Sequence[PointTimes]) -> float | None:
     """Gives the deviation of the score of base against itself from process to process."""
-    by_process = [
-        sum(one.weight * _beside(times) for one, times in zip(points, each, strict=True))
-        for each in zip(*(one.base for one in points), strict=True)
-    ]
-    return _relative(by_process)
+    return _relative(_weighted(points, [one.beside for one in points]))
 
 
-def student(freedom: int, confidence: float = CONFIDENCE) -> float:
+def student(freedom: int) -> float:
     """Gives the quantile of Student's distribution, by Fisher's series."""
-    if freedom <= len(_STUDENT) and confidence == CONFIDENCE:
+    if freedom <= len(_STUDENT):
         return _STUDENT[freedom - 1]
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
-def _judged(label: str, points: Sequence[PointSamples]) -> MeasuredVariant:
-    ratios = [_ratios(one.base, one.variants[label]) for one in points]
-    scores = [
-        sum(one.weight * ratio for one, ratio in zip(points, each, strict=True))
-        for each in zip(*ratios, strict=True)
-    ]
-    aside = [
-        sum(one.weight * _beside(times) for one, times in zip(points, each, strict=True))
-        for each in zip(*(one.base for one in points), strict=True)
-    ]
-    interval = _interval(scores, aside)
+def _judged(label: str, points: Sequence[PointTimes]) -> MeasuredVariant:
+    ratios = [one.ratios(label) for one in points]
+    scores = _weighted(points, ratios)
+    interval = _interval(scores, _weighted(points, [one.beside for one in points]))
     return MeasuredVariant(
         variant=label,
         score=fmean(scores),
@@ -88,32 +82,31 @@ def _judged(label: str, points: Sequence[PointSamples]) -> MeasuredVariant:
                 subbench=one.subbench,
                 point=dict(one.point),
                 weight=one.weight,
-                seconds=median(map(median, one.variants[label])),
-                base_seconds=median(map(median, one.base)),
+                seconds=median(seconds for _, seconds in one.variants[label]),
+                base_seconds=median(seconds for seconds, _ in one.variants[label]),
                 ratio=fmean(own),
-                interval=_interval(own, [_beside(times) for times in one.base]),
+                interval=_interval(own, one.beside),
             )
             for one, own in zip(points, ratios, strict=True)
         ),
     )
 
 
-def _ratios(base: Samples, own: Samples) -> list[float]:
-    return [median(b) / median(o) for b, o in zip(base, own, strict=True)]
+def _weighted(points: Sequence[PointTimes], ratios: Sequence[Sequence[float]]) -> list[float]:
+    """Scores by process; one that was ended early has not been on all runtime workloads."""
+    return [
+        sum(one.weight * ratio for one, ratio in zip(points, each, strict=True))
+        for each in zip(*ratios, strict=False)
+    ]
 
 
-def _beside(times: Sequence[float]) -> float:
-    """Base against itself: each second sample against the others."""
-    return median(times[::2]) / median(times[1::2]) if len(times) > 1 else 1.0
-
-
-def _interval(observed: Sequence[float], aside: Sequence[float]) -> Interval | None:
+def _interval(observed: Sequence[float], beside: Sequence[float]) -> Interval | None:
     """Where the mean lies; never surer than base is of itself."""
     count = len(observed)
     if count < 2:
         return None
     middle = fmean(observed)
-    wide = max(stdev(observed), _deviation_from_one(aside) * middle)
+    wide = max(stdev(observed), _deviation_from_one(beside) * middle)
     half = student(count - 1) * wide / sqrt(count)
     return Interval(low=middle - half, high=middle + half)
 
@@ -130,4 +123,4 @@ def _relative(values: Sequence[float]) -> float | None:
 
 def _deviation_from_one(ratios: Sequence[float]) -> float:
     """The ratio of a thing to itself is 1: that much is known."""
-    return sqrt(fmean((ratio - 1) ** 2 for ratio in ratios))
+    return sqrt(fmean((ratio - 1) ** 2 for ratio in ratios)) if ratios else 0.0

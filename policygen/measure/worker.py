@@ -219,14 +219,18 @@ def _functions(request: Request) -> list[VariantFunction]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves a GPU, by its number, with the runner at a path; or with NVBench and its options."""
-    index, runner, *options = arguments
+    """Serves a GPU, by its number, with the runner at a path and the CUDA runtime, if it is named.
+
+    What follows is `nvbench` and its options, where NVBench is to measure.
+    """
+    index, runner, *others = arguments
+    runtime = Path(others[0]) if others and others[0] else None
     # They load the driver, which nothing else does.
-    if options and options[0] == "nvbench":
+    if others[1:2] == ["nvbench"]:
         other = import_module(NVBENCH).NvbenchDevice
-        return run_worker(lambda: other(int(index), Path(runner), options[1:]))
+        return run_worker(lambda: other(int(index), Path(runner), runtime, others[2:]))
     device = import_module(DEVICE).CudaDevice
-    return run_worker(lambda: device(int(index), Path(runner)))
+    return run_worker(lambda: device(int(index), Path(runner), runtime))
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class MeasuredWorkload(Record):
     """Why nothing of it was measured."""
 
 
-class Measured(Document, RunKey):
+class MeasuredVariants(Document, RunKey):
     """What `policygen measure --json` prints."""
 
     format: Literal["policygen/measure/1"] = "policygen/measure/1"

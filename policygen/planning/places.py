@@ -94,13 +94,9 @@ def find_places(
     """Each measurement with its place; the rest with the reason."""
     found, cases, actions = [], [], []
     for one in known:
-        if not one.benchmark.writable:
-            actions.append(one.rejected(_unwritable(one.benchmark)))
-            continue
-        if (least := one.benchmark.least_arch) and arch_number(arch) < arch_number(least):
-            actions.append(one.rejected(f"CUB has what it runs on {least} and later alone"))
-            continue
         try:
+            check_written(one.benchmark)
+            check_runs(one.benchmark, arch)
             dialect.check(one.benchmark)
             found.append(one)
         except InputError as error:
@@ -118,12 +114,21 @@ def find_places(
     return cases, actions
 
 
-def _unwritable(benchmark: BenchmarkBinding) -> str:
-    """That its results have no entries, and what decides it instead, for who tunes it by hand."""
+def check_written(benchmark: BenchmarkBinding) -> None:
+    """Refuses one that has no entries; says what decides it instead, for who tunes it by hand."""
+    if benchmark.writable:
+        return
     why = "policygen writes no entries for this benchmark"
-    if not benchmark.edit:
-        return why
-    return f"{why}; what decides it is in {' '.join(benchmark.edit.split()).removesuffix('.')}"
+    assert benchmark.edit is not None, "a binding says it"
+    edit = " ".join(benchmark.edit.split()).removesuffix(".")
+    raise InputError(f"{why}; what decides it is in {edit}")
+
+
+def check_runs(benchmark: BenchmarkBinding, arch: str) -> None:
+    """Refuses one that needs a later architecture."""
+    least = benchmark.least_arch
+    if least and arch_number(arch) < arch_number(least):
+        raise InputError(f"CUB has what it runs on {least} and later alone")
 
 
 def bounded(

@@ -10,7 +10,8 @@ from policygen.bindings.load import bound
 from policygen.bindings.rows import Other, as_read, nearest_first, read
 from policygen.bindings.shapes import parameters, split, structs
 from policygen.bindings.spelled import renamed, respelled
-from policygen.model.bindings import FamilyBinding, Site, numbers
+from policygen.model.bindings import FamilyBinding, Site
+from policygen.model.versions import numbers
 from policygen.proof.ask import _values as values_of
 from policygen.proof.probe import Asked
 from policygen.proof.sites import remarks

@@ -1,11 +1,12 @@
-"""From samples to scores and intervals."""
+"""From times of processes to scores and intervals."""
 
+from dataclasses import replace
 from random import Random
-from statistics import fmean
+from statistics import fmean, median
 
 import pytest
 
-from policygen.measure.statistics import PointSamples, judged, noises, score_noise, student
+from policygen.measure.statistics import PointTimes, judged, noises, score_noise, student
 
 TRUTH = 1.05
 
@@ -15,17 +16,17 @@ def measured(seed=0, processes=5, rounds=20, drift=0.01, jitter=0.01, truth=TRUT
     random = Random(seed)
     points = []
     for number, (seconds, weight) in enumerate([(7e-6, 0.25), (500e-6, 0.75)]):
-        base, own = [], []
+        base, beside, pairs = [], [], []
         for _ in range(processes):
             state = seconds * random.gauss(1, drift)
             apart = random.gauss(1, drift / 2)
-            base.append([state * random.gauss(1, jitter) for _ in range(2 * rounds)])
-            own.append([state * apart / truth * random.gauss(1, jitter) for _ in range(rounds)])
-        points.append(
-            PointSamples(
-                "base", {"Elements{io}[pow2]": str(16 + number)}, weight, base, {"ipt_1": own}
-            )
-        )
+            times = [state * random.gauss(1, jitter) for _ in range(2 * rounds)]
+            own = [state * apart / truth * random.gauss(1, jitter) for _ in range(rounds)]
+            base.append(median(times))
+            beside.append(median(times[::2]) / median(times[1::2]))
+            pairs.append((median(times), median(own)))
+        point = {"Elements{io}[pow2]": str(16 + number)}
+        points.append(PointTimes("base", point, weight, base, beside, {"ipt_1": pairs}))
     return points
 
 
@@ -85,11 +86,12 @@ def test_the_noise_is_that_of_base():
 
 def test_a_variant_that_lacks_a_runtime_workload_has_no_score():
     first, second = measured()
-    missing = PointSamples(second.subbench, second.point, second.weight, second.base, {})
+    missing = replace(second, variants={})
     assert judged([first, missing], ["ipt_1"]) == []
 
 
-def test_a_single_sample_is_no_pair():
-    points = [PointSamples("base", {}, 1.0, [[2.0], [2.0]], {"ipt_1": [[1.0], [1.0]]})]
-    (one,) = judged(points, ["ipt_1"])
-    assert one.score == pytest.approx(2)
+def test_a_process_that_was_ended_early_counts_where_it_was():
+    first, second = measured(drift=0, jitter=0)
+    second = replace(second, variants={"ipt_1": second.variants["ipt_1"][:3]}, beside=[])
+    (one,) = judged([first, second], ["ipt_1"])
+    assert one.score == pytest.approx(TRUTH)

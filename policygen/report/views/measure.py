@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policygen.model.measured import Measured, MeasuredVariant, MeasuredWorkload
+from policygen.model.measured import MeasuredVariant, MeasuredVariants, MeasuredWorkload
 from policygen.model.results import Interval
 from policygen.model.workload import in_words
 from policygen.report.blocks import BLANK, Block, Note, Table, Words
@@ -12,7 +12,7 @@ STYLES = {"faster": "green", "slower": "red", "equal": "dim"}
 MICRO = 1e6
 
 
-def measured(document: Measured, *, head: bool, verbose: bool) -> Iterator[Block]:
+def measured(document: MeasuredVariants, *, head: bool, verbose: bool) -> Iterator[Block]:
     """Show a table for each workload; -v shows every runtime workload."""
     if head:
         yield Note(tree_line(document.cub), "dim", folded=True)
