@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Lock
 
 from policygen.cache import digest
+from policygen.errors import ProcessError
 from policygen.measure.checkout import BenchmarkCheckout, CheckoutBenchmark
 from policygen.measure.nvbench_library import NvbenchLibrary
 from policygen.measure.objects import is_said_of_code, reason
@@ -119,10 +120,11 @@ def build_programs(
     def one(label: str) -> Path | str:
         try:
             return compiler.make(benchmark, label, workload)
-        except RefusedError as error:
-            if label == BASE or not is_said_of_code(error):
+        except ProcessError as error:
+            of_machine = isinstance(error, RefusedError) and not is_said_of_code(error)
+            if label == BASE or of_machine:
                 raise
-            return reason(error)
+            return reason(error)  # also where the compiler does not end, or takes all memory
 
     plain = {axis_name(axis): value for axis, value in workload.items()}
     name = in_words(benchmark.benchmark.name, plain)
