@@ -147,7 +147,7 @@ def open_inputs(given: ResultFiles) -> Iterator[Inputs]:
                 )
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    spaces, declared = _benchmarks([*others, *map(Path, given.benches)])
+    spaces, declared = benchmarks_of([*others, *map(Path, given.benches)])
     with TemporaryDirectory(prefix="policygen-") as folder:
         made: dict[str, tuple[str, ...]] = {}
         if runs or given.base:
@@ -169,7 +169,7 @@ def _declares(path: Path, data: bytes) -> bool:
     return path.suffix in {".cu", ".cuh", ".csv"} or is_meta(data) or b"%RANGE%" in data
 
 
-def _benchmarks(
+def benchmarks_of(
     paths: Sequence[Path],
 ) -> tuple[dict[str, tuple[ParameterRange, ...]], dict[tuple[str, str, str], tuple[str, ...]]]:
     """Search spaces and declared axes, of benchmark sources or a cccl_meta_bench.csv."""

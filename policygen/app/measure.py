@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,11 +20,11 @@ from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import CompiledWorkload
 from policygen.measure.control import Controller, controlling
-from policygen.measure.database import About, MeasuringSession, Spot, open_session
+from policygen.measure.database import About, MeasuringSession, RowSpot, open_measurements
 from policygen.measure.device import RuntimeCase
 from policygen.measure.gpus import find_gpu
 from policygen.measure.objects import ObjectCompiler, runtime_of
-from policygen.measure.run import Findings, Point, WorkloadTask, measure_workload
+from policygen.measure.run import Findings, PlacedPoint, WorkloadTask, measure_workload
 from policygen.measure.runs import WorkloadRun
 from policygen.measure.statistics import PointTimes, judged, noises, score_noise
 from policygen.model.labels import BASE
@@ -62,6 +61,11 @@ class Effort:
     """Seconds to wait for a GPU that somebody else measures on."""
 
 
+def native_arch(number: int = 0) -> str:
+    """The architecture of a GPU of this machine."""
+    return find_gpu(number).arch
+
+
 def measure_variants(
     session: Session,
     where: Filter,
@@ -77,7 +81,7 @@ def measure_variants(
     check_compiles(toolchain, gpu.arch)
     lot = choose_lot(session, _of_compile_time(where), gpu.arch, wanted)
     with ExitStack() as stack:
-        folder = stack.enter_context(_folder())
+        folder = Path(stack.enter_context(_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
         made = compile_lot(session, lot.chosen, compiler, effort.slots)
         compiled = time.monotonic() - begun
@@ -88,7 +92,7 @@ def measure_variants(
         label, driver = gpu.name, gpu.driver
         if runners := [one.runner for each in made.values() for one in _fine(each)]:
             runtime = runtime_of(toolchain)
-            command = module(WORKER) + (str(effort.gpu), str(runners[0]), str(runtime or ""))
+            command = (*module(WORKER), str(effort.gpu), str(runners[0]), str(runtime or ""))
             controller = stack.enter_context(controlling(command, patience=effort.patience))
             facts = controller.facts
             label, driver = facts.label, facts.driver
@@ -101,7 +105,7 @@ def measure_variants(
                 effort.seed,
             )
             path = database or folder / "measured.db"
-            rows = stack.enter_context(open_session(path, about))
+            rows = stack.enter_context(open_measurements(path, about))
             rows.time("compiling", compiled)
             for point, one in lot.chosen.items():
                 task = _Task(session, controller, rows, one, made[point], where, effort)
@@ -127,3 +131,185 @@ def measure_variants(
 
 def _folder() -> "TemporaryDirectory[str]":
     return TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A workload that is compiled, and what measures it."""
+
+    session: Session
+    controller: Controller
+    rows: MeasuringSession
+    chosen: ChosenWorkload
+    made: Sequence[CompiledWorkload | PolicygenError]
+    """One for each sub-benchmark."""
+    where: Filter
+    effort: Effort
+
+
+def _measured(task: _Task, point: WorkloadPoint) -> MeasuredWorkload:
+    name, axes = point
+    problems = [in_line(one) for one in task.made if isinstance(one, PolicygenError)]
+    if problems:
+        return MeasuredWorkload(
+            benchmark=name, workload=dict(axes), variants=(), problem=problems[0]
+        )
+    before = task.controller.restarts
+    found: list[tuple[WorkloadTask, Findings]] = []
+    for run, made in zip(task.chosen.opened.runs, _fine(task.made), strict=True):
+        asked = _asked(task, run, made)
+        found.append(
+            (
+                asked,
+                measure_workload(
+                    task.controller,
+                    task.rows,
+                    asked,
+                    rounds=task.effort.rounds,
+                    seed=task.effort.seed,
+                    processes=task.effort.processes,
+                    progress=task.session.progress,
+                ),
+            )
+        )
+    times = _times(task, found)
+    labels = [one.variant for asked, _ in found[:1] for one in asked.variants]
+    judged_ones = {one.variant: one for one in judged(times, labels)}
+    failures = _failures(task, found)
+    return MeasuredWorkload(
+        benchmark=name,
+        workload=dict(axes),
+        variants=tuple(_told(task, judged_ones, failures)),
+        noise=tuple(noises(times)),
+        score_noise=score_noise(times),
+        skipped=tuple(
+            dict(spot.spot.workload)
+            for asked, one in found
+            for spot in asked.points
+            if str(spot) in one.skipped
+        ),
+        repeated=sum(one.repeated for _, one in found),
+        throttled=sum(one.throttled for _, one in found),
+        restarts=max(0, task.controller.restarts - before - (task.effort.processes - 1)),
+    )
+
+
+def _asked(task: _Task, run: WorkloadRun, made: CompiledWorkload) -> WorkloadTask:
+    base, *variants = made.functions
+    binding, name = run.binding, run.benchmark.name
+    types = {f"{axis}{{ct}}": value for axis, value in run.workload.values.items()}
+    points = [
+        PlacedPoint(
+            RowSpot(name, binding.subbench, {**types, **point.values}),
+            RuntimeCase(str(made.inputs), point.numbers, len(binding.buffers), len(binding.sizes)),
+        )
+        for point in run.points
+        if _is_meant(point.values, task.where)
+    ]
+    if not points:
+        raise InputError(
+            f"-a leaves no runtime workload of {name}",
+            f"Its runtime axes are {', '.join(run.axes)}.",
+        )
+    declared = {(name, binding.subbench, axis): values for axis, values in run.axes.items()}
+    return WorkloadTask(base, tuple(variants), tuple(points), declared)
+
+
+def _times(task: _Task, found: Sequence[tuple[WorkloadTask, Findings]]) -> list[PointTimes]:
+    """What the database has of what was asked, now or before."""
+    weights = {
+        id(point): _weight(point, asked)
+        for asked, one in found
+        for point in asked.points
+        if str(point) not in one.skipped
+    }
+    total = sum(weights.values())
+    return [
+        _point_times(task, point, weights[id(point)] / total)
+        for asked, _ in found
+        for point in asked.points
+        if id(point) in weights
+    ]
+
+
+def _point_times(task: _Task, point: PlacedPoint, weight: float) -> PointTimes:
+    times = task.rows.times(point.spot)
+    axes = {a: v for a, v in point.spot.workload.items() if "{ct}" not in a}
+    return PointTimes(
+        subbench=point.spot.subbench,
+        point=axes,
+        weight=weight,
+        base=[center for _, center in times[BASE]],
+        beside=task.rows.beside(point.spot),
+        variants={label: _pairs(times[BASE], own) for label, own in times.items() if label != BASE},
+    )
+
+
+def _pairs(
+    base: Sequence[tuple[int, float]], own: Sequence[tuple[int, float]]
+) -> list[tuple[float, float]]:
+    """Base and a variant in the same process: the first of a session with its first, and so on."""
+    found = []
+    for number in dict.fromkeys(session for session, _ in own):
+        sides = [[c for session, c in side if session == number] for side in (base, own)]
+        found += list(zip(*sides, strict=False))
+    return found
+
+
+def _weight(point: PlacedPoint, asked: WorkloadTask) -> float:
+    found = 1.0
+    for (name, subbench, axis), values in asked.declared.items():
+        if "{io}" in axis and (name, subbench) == (point.spot.algorithm, point.spot.subbench):
+            found *= importance(values.index(point.spot.workload[axis]), len(values))
+    return found
+
+
+def _failures(
+    task: _Task, found: Sequence[tuple[WorkloadTask, Findings]]
+) -> dict[str, VariantFailure]:
+    chosen = task.chosen
+    known: dict[str, tuple[FailureKind, str]] = {}
+    for _, one in found:
+        known |= {label: (failure.kind, failure.reason) for label, failure in one.failed.items()}
+    for made in _fine(task.made):
+        known |= {label: ("compile", reason) for label, reason in made.failed.items()}
+    known |= {label: ("invalid", reason) for label, reason in chosen.candidates.refused.items()}
+    known |= {label: ("invalid", reason) for label, reason in chosen.classified.refused.items()}
+    known |= dict.fromkeys(chosen.candidates.base, ("base", "it is what CUB selects"))
+    return {
+        label: VariantFailure(kind=kind, reason=reason) for label, (kind, reason) in known.items()
+    }
+
+
+def _told(
+    task: _Task, known: Mapping[str, MeasuredVariant], failures: Mapping[str, VariantFailure]
+) -> Iterator[MeasuredVariant]:
+    """Those that were asked for; one that comes to the same policy as another has its score."""
+    classified = task.chosen.classified
+    stands_for = {**{label: label for label in classified.refused}, **classified.stands_for}
+    for label in task.chosen.labels or stands_for:
+        own = stands_for[label]
+        if own in known:
+            yield known[own].model_copy(update={"variant": label})
+        else:
+            yield MeasuredVariant(variant=label, failed=failures.get(own))
+
+
+def _fine(made: Sequence[CompiledWorkload | PolicygenError]) -> list[CompiledWorkload]:
+    return [one for one in made if not isinstance(one, PolicygenError)]
+
+
+def _of_compile_time(where: Filter) -> Filter:
+    """Without what is said of runtime axes."""
+    kept = tuple(text for text in where.axes if not _is_runtime(text.partition("=")[0]))
+    return Filter(where.headers, where.regex, kept, where.archs)
+
+
+def _is_runtime(axis: str) -> bool:
+    """CCCL writes `T{ct}`, or the bare name, for what is known when it compiles."""
+    return "{io}" in axis or "[" in axis
+
+
+def _is_meant(values: Mapping[str, str], where: Filter) -> bool:
+    """Whether `-a` leaves a runtime workload."""
+    return all(values[axis] in wanted for axis, wanted in where.values.items() if axis in values)

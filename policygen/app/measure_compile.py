@@ -24,7 +24,7 @@ from policygen.proof.deps import Listings
 from policygen.proof.toolchain import find_toolchain
 
 
-def compile_only(
+def compile_variants(
     session: Session,
     where: Filter,
     arch: str,

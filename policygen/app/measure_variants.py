@@ -1,9 +1,11 @@
 """Which variants of which workloads are measured, and their objects."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from policygen.app.filters import Filter
+from policygen.app.inputs import benchmarks_of
 from policygen.app.measuring import chosen_workloads, open_workloads
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
@@ -16,6 +18,7 @@ from policygen.measure.compiling import (
 from policygen.measure.distinct import ClassifiedVariants, Classifier
 from policygen.measure.opened import Candidates, OpenedWorkload
 from policygen.measure.units import runner_text
+from policygen.model.labels import as_label
 from policygen.model.workload import Point
 from policygen.planning.measured import Spaces
 from policygen.proof.toolchain import Toolchain
@@ -36,6 +39,11 @@ class Wanted:
     seed: int = SEED
     spaces: Spaces | None = None
     """Search spaces of sources or files, by benchmark; those of the bindings where not given."""
+
+
+def spaces_of(benches: Sequence[str]) -> Spaces:
+    """The search spaces of benchmark sources, a checkout or a cccl_meta_bench.csv."""
+    return benchmarks_of([Path(name) for name in benches])[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,8 @@ class ChosenWorkload:
     """Variants, valid ones, distinct ones."""
     classified: ClassifiedVariants
     candidates: Candidates
+    labels: tuple[str, ...] = ()
+    """Those that were named, in their order."""
 
     @property
     def tasks(self) -> Iterator[WorkloadToCompile]:
@@ -90,8 +100,11 @@ class ChosenWorkload:
 
 def _choose(opened: OpenedWorkload, wanted: Wanted) -> ChosenWorkload:
     classifier = Classifier(opened.space, opened.meaning)
+    asked: tuple[str, ...] = ()
     if wanted.labels:
-        told = classifier.classify(map(opened.space.variant, wanted.labels))
+        named = [opened.space.variant(label) for label in wanted.labels]
+        asked = tuple(dict.fromkeys(map(as_label, named)))
+        told = classifier.classify(named)
         counted = told.variants, told.valid, len(told.distinct)
     else:
         counts = classifier.counts()
@@ -100,7 +113,7 @@ def _choose(opened: OpenedWorkload, wanted: Wanted) -> ChosenWorkload:
     labels = [one.label for one in told.distinct if not one.is_base]
     found = opened.candidates(labels)
     base = tuple(one.label for one in told.distinct if one.is_base) + found.base
-    return ChosenWorkload(opened, counted, told, Candidates(found.made, found.refused, base))
+    return ChosenWorkload(opened, counted, told, Candidates(found.made, found.refused, base), asked)
 
 
 def _drawn(classifier: Classifier, distinct: int, wanted: Wanted) -> ClassifiedVariants:

@@ -111,6 +111,8 @@ COMMANDS = LazyGroup(
         " what is missing.",
         "emit": "Writes policy selectors for CUB's public API into a header of your own; CUB stays"
         " as it is.",
+        "measure": "Measures variants beside base on a GPU of this machine, and checks what they"
+        " compute.",
         "plan": "Shows what results would change in a tree, and why; writes nothing to it.",
         "resolve": "Shows which values CUB selects for each workload, and which entry they come"
         " from.",

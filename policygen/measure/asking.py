@@ -23,12 +23,20 @@ class Opened:
     base: VariantFunction
     verdicts: dict[VariantFunction, Failure | None] = field(default_factory=dict)
     """Nothing of those that have the results of base."""
+    suspects: set[VariantFunction] = field(default_factory=set)
+    """Those who were at work when somebody ended their process: the second time it is them."""
     slowest: dict[str, float] = field(default_factory=dict)
     """By step: the longest that base took, in seconds."""
+    made: bool = False
+    """Whether the process has the inputs."""
     referenced: bool = False
     """Whether the process has base's results."""
     warm: bool = False
     """Whether base has run in the process."""
+
+    def forget(self) -> None:
+        """Another process has nothing of it."""
+        self.made = self.referenced = self.warm = False
 
 
 @dataclass(slots=True)
@@ -90,12 +98,13 @@ class Workers:
         task = _Task(opened, step, list(items), take)
         while task.shorten():
             try:
-                if step == "check" and not opened.referenced:
-                    self._need_reference(opened)
+                self._need(opened, reference=step == "check")
                 self._ask(task)
             except GoneError as error:
                 if task.at is None or task.at == opened.base:
                     self.trouble(error.words)
+                elif error.outside and task.at not in opened.suspects:
+                    opened.suspects.add(task.at)
                 else:
                     self._fail(task, Failure(error.kind, error.words))
                 self.another()
@@ -111,8 +120,12 @@ class Workers:
         opened.referenced = True
         return None
 
-    def _need_reference(self, opened: Opened) -> None:
-        if (why := self.reference(opened)) is not None:
+    def _need(self, opened: Opened, *, reference: bool) -> None:
+        """Lets the process have what it needs."""
+        why = None if opened.made else self.make(opened)
+        if why is None and reference and not opened.referenced:
+            why = self.reference(opened)
+        if why is not None:
             raise GoneError(why)
 
     def _ask(self, task: _Task) -> None:
@@ -174,11 +187,13 @@ class Workers:
                 skipped = bad.reason
             elif not told["open"]:
                 skipped = SKIPPED
-        opened.referenced = opened.warm = False
+        opened.made = skipped is None
         return skipped
 
     def another(self) -> None:
-        """Another process, with the same runtime workload open."""
+        """Starts another process; what is open is made in it when it is needed."""
+        if self.opened is not None:
+            self.opened.forget()
         while True:
             self._line.close()
             try:
@@ -193,8 +208,6 @@ class Workers:
         self.restarts += 1
         if (uuid := read_facts(self._line, self._limits).uuid) != self.facts.uuid:
             raise GoneError(f"another GPU has its number now: {uuid}")
-        if self.opened is not None and (why := self.make(self.opened)) is not None:
-            raise GoneError(why)
 
     def trouble(self, words: str) -> None:
         """Something failed that is no variant's fault; not for ever."""

@@ -11,7 +11,7 @@ from random import Random
 
 from policygen.errors import InputError
 from policygen.measure.checkout import CheckoutBenchmark
-from policygen.measure.database import MeasuringSession, Spot
+from policygen.measure.database import MeasuringSession, RowSpot
 from policygen.measure.device import GpuFacts
 from policygen.measure.locks import SESSION, gpu_lock
 from policygen.measure.nvbench_program import (
@@ -62,10 +62,10 @@ class CheckoutTask:
         return run_arguments(self.benchmark.benchmark, self.workload, self.chosen, self.settings)
 
     @property
-    def spots(self) -> tuple[Spot, ...]:
+    def spots(self) -> tuple[RowSpot, ...]:
         """All runtime workloads that are asked for; base may skip some of them."""
         return tuple(
-            Spot(self.name, sub.name, dict(zip((a.name for a in sub.axes), values, strict=True)))
+            RowSpot(self.name, sub.name, dict(zip((a.name for a in sub.axes), values, strict=True)))
             for sub in self.benchmark.benchmark.subbenches
             for values in product(
                 *(
@@ -127,7 +127,7 @@ class _Measuring:
 
     task: CheckoutTask
     session: MeasuringSession
-    spots: Mapping[PointKey, Spot]
+    spots: Mapping[PointKey, RowSpot]
     failed: dict[str, Failure] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     slowest: float | None = None
@@ -181,7 +181,7 @@ class _Measuring:
         found = {}
         for bench in run.results.benches:
             for state in bench.states:
-                key = _key(Spot(self.task.name, bench.name, state.point))
+                key = _key(RowSpot(self.task.name, bench.name, state.point))
                 if key in self.spots and state.samples is not None and len(state.samples):
                     found[key] = (state, [float(one) for one in state.samples])
         return found
@@ -197,7 +197,7 @@ class _Measuring:
             self.session.fail(spot, label, failure, elapsed / len(self.spots))
 
 
-def _key(spot: Spot) -> PointKey:
+def _key(spot: RowSpot) -> PointKey:
     return spot.subbench, workload_text(spot.workload)
 
 

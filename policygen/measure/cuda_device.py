@@ -32,7 +32,7 @@ class CudaDevice:
         self._runner = ctypes.CDLL(str(runner))
         self._index = index
         self._libraries: dict[str, ctypes.CDLL] = {}
-        self._case: _Case | None = None
+        self._case: _OpenCase | None = None
         self._call("policygen_open", index)
 
     def facts(self) -> GpuFacts:
@@ -59,7 +59,7 @@ class CudaDevice:
     def open(self, case: RuntimeCase) -> bool:
         """Makes buffers with the contents that are timed."""
         self.close()
-        opened = _Case(self, self._library(case.inputs), case)
+        opened = _OpenCase(self, self._library(case.inputs), case)
         if opened.skipped:
             return False
         self._case = opened
@@ -75,17 +75,24 @@ class CudaDevice:
         return self._opened.results(self._function(one), keep=False)
 
     def sample(self, one: VariantFunction) -> float:
-        """Times one run."""
+        """Times one run, whose code is warm and whose data is cold."""
         case = self._opened
-        case.ready_to_time()
-        milliseconds = ctypes.c_float()
         function = self._function(one)
-        if one not in case.warm:
+        case.ready_to_time()
+        if one not in case.ran or case.is_modified:
             # Its storage is made, and its kernels are loaded.
-            self._call("policygen_run", function, case.buffers, case.sizes)
-            case.warm.add(one)
+            self.run(function, case)
+            case.ran.add(one)
             case.ready_to_time()
-        self._call("policygen_time", function, case.buffers, case.sizes, ctypes.byref(milliseconds))
+        milliseconds = ctypes.c_float()
+        self._call(
+            "policygen_time",
+            function,
+            case.buffers,
+            case.sizes,
+            int(case.is_modified),
+            ctypes.byref(milliseconds),
+        )
         if milliseconds.value < 0:
             raise DeviceError(UNSUPPORTED, "it waits for the GPU itself and cannot be timed")
         return milliseconds.value / 1000
@@ -106,7 +113,7 @@ class CudaDevice:
             self._case = None
 
     @property
-    def _opened(self) -> "_Case":
+    def _opened(self) -> "_OpenCase":
         if self._case is None:
             raise DeviceError(UNSUPPORTED, "no runtime workload is open")
         return self._case
@@ -132,7 +139,7 @@ class CudaDevice:
             self._runner.policygen_error(code, text, ctypes.c_size_t(TEXT))
             raise DeviceError(code, text.value.decode(errors="replace"))
 
-    def run(self, function: object, case: "_Case") -> None:
+    def run(self, function: object, case: "_OpenCase") -> None:
         """Runs a function once, to its end."""
         self._call("policygen_run", function, case.buffers, case.sizes)
 
@@ -159,7 +166,7 @@ class CudaDevice:
         )
 
 
-class _Case:
+class _OpenCase:
     """The buffers of a runtime workload, what was in them, and what base made of them."""
 
     def __init__(self, device: CudaDevice, unit: ctypes.CDLL, case: RuntimeCase) -> None:
@@ -178,7 +185,12 @@ class _Case:
         self._expected: dict[int, int] = {}
         self._exact: bool | None = None
         self._expected_of: bool | None = None
-        self.warm: set[VariantFunction] = set()
+        self.ran: set[VariantFunction] = set()
+
+    @property
+    def is_modified(self) -> bool:
+        """Whether a run changes what it reads."""
+        return bool(self._fresh)
 
     def make(self) -> None:
         """Takes memory for the buffers and fills them."""
@@ -216,11 +228,6 @@ class _Case:
         for at, place in self._expected.items():
             self._device.copy(place, self._place(at), self._bytes[at])
         return None
-
-    @property
-    def is_modified(self) -> bool:
-        """Whether a run changes what it reads."""
-        return bool(self._fresh)
 
     @property
     def _has_exact(self) -> bool:

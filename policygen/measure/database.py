@@ -18,7 +18,7 @@ from policygen.cache import digest
 from policygen.errors import InputError
 from policygen.measure.device import GpuFacts
 from policygen.measure.outcomes import Failure, Kind, Rounds
-from policygen.measure.writer import Writer, open_writer
+from policygen.measure.writer import DatabaseWriter, open_writer
 from policygen.results.database import quote
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
@@ -35,7 +35,7 @@ _CARD = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class RowSpot:
     """A runtime workload of a sub-benchmark, as its table names it."""
 
     algorithm: str
@@ -63,7 +63,7 @@ class About:
 
 
 @contextmanager
-def open_session(path: Path, about: About) -> Iterator["MeasuringSession"]:
+def open_measurements(path: Path, about: About) -> Iterator["MeasuringSession"]:
     """A session that writes into a database; when the block ends it is noted that it has ended."""
     with open_writer(path) as writer, Decoder() as decoder:
         session = MeasuringSession(writer, about, decoder)
@@ -74,14 +74,14 @@ def open_session(path: Path, about: About) -> Iterator["MeasuringSession"]:
 class MeasuringSession:
     """Writes what is found, row by row; what is there already is asked for first."""
 
-    def __init__(self, writer: Writer, about: About, decoder: Decoder) -> None:
+    def __init__(self, writer: DatabaseWriter, about: About, decoder: Decoder) -> None:
         self.about = about
         self._writer, self._decoder = writer, decoder
         self._key = (about.ctk, about.cccl, about.gpu.label)
         self._check_method()
         self._number = self._begin()
 
-    def prepare(self, spot: Spot, declared: DeclaredAxes) -> None:
+    def prepare(self, spot: RowSpot, declared: DeclaredAxes) -> None:
         """Makes the table of a sub-benchmark, and writes the declared values of its axes."""
         axes = list(spot.workload)
         own = {key: v for key, v in declared.items() if key[:2] == (spot.algorithm, spot.subbench)}
@@ -96,7 +96,7 @@ class MeasuringSession:
                 )
             known = _declared(connection, spot)
             cells = {key[2]: tuple(map(declared_cell, values)) for key, values in own.items()}
-            if known and known != cells:
+            if known and cells and known != cells:
                 raise InputError(
                     f"{self._writer.path}: the axes of {spot.algorithm}.{spot.subbench} were"
                     " declared with other values there",
@@ -105,13 +105,13 @@ class MeasuringSession:
             if not known:
                 declare(connection, own)
 
-    def measured(self, spot: Spot) -> frozenset[str]:
+    def measured(self, spot: RowSpot) -> frozenset[str]:
         """The variants that have a row, `base` among them."""
         where, values = self._where(spot)
         rows = self._writer.rows(f"SELECT variant FROM {spot.table} WHERE {where}", *values)  # noqa: S608
         return frozenset(str(variant) for (variant,) in rows)
 
-    def times(self, spot: Spot) -> dict[str, list[tuple[int, float]]]:
+    def times(self, spot: RowSpot) -> dict[str, list[tuple[int, float]]]:
         """What each variant took in each process, with the session, in their order.
 
         In a session the first, second, … of base and of a variant were taken side by side.
@@ -128,7 +128,7 @@ class MeasuringSession:
             found.setdefault(variant, []).append((number, center))
         return found
 
-    def failed(self, spot: Spot) -> dict[str, Failure]:
+    def failed(self, spot: RowSpot) -> dict[str, Failure]:
         """The variants that an earlier session, or this one, could not measure, and why."""
         rows = self._writer.rows(
             f"SELECT f.variant, f.kind, f.reason FROM {FAILURES} AS f JOIN {SESSIONS} AS s"  # noqa: S608
@@ -141,7 +141,7 @@ class MeasuringSession:
 
     def record(
         self,
-        spot: Spot,
+        spot: RowSpot,
         variant: str,
         samples: Sequence[float],
         elapsed: float,
@@ -178,7 +178,7 @@ class MeasuringSession:
             )
             self._log(connection, "runs", spot.algorithm, variant, "0", elapsed)
 
-    def fail(self, spot: Spot, variant: str, failure: Failure, elapsed: float = 0.0) -> None:
+    def fail(self, spot: RowSpot, variant: str, failure: Failure, elapsed: float = 0.0) -> None:
         """Writes that a variant is not measured on a runtime workload, and why."""
         with self._writer.writing() as connection:
             connection.execute(
@@ -195,18 +195,29 @@ class MeasuringSession:
         with self._writer.writing() as connection:
             self._log(connection, "builds", algorithm, variant, code, elapsed)
 
-    def noise(self, spot: Spot, process: int, samples: Sequence[float]) -> None:
-        """Writes what base took in one of the fresh processes that tell how noisy it is."""
+    def noise(self, spot: RowSpot, process: int, samples: Sequence[float]) -> None:
+        """Writes what base took in a fresh process, once for each: how noisy base is."""
+        mine = np.asarray(samples, np.float32)
+        pairs = len(mine) // 2
+        beside = _center(mine[::2][:pairs]) / _center(mine[1::2]) if pairs else 1.0
         with self._writer.writing() as connection:
             connection.execute(
-                f"INSERT INTO {NOISE} VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (
-                    *(self._number, *_named(spot), process),
-                    *(len(samples), _center(np.asarray(samples, np.float64))),
-                ),
+                f"INSERT OR IGNORE INTO {NOISE} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                (*(self._number, *_named(spot), process), len(mine), _center(mine), beside),
             )
 
-    def noise_centers(self, spot: Spot) -> list[float]:
+    def beside(self, spot: RowSpot) -> list[float]:
+        """Base against itself within each fresh process, of all sessions."""
+        rows: list[Any] = self._writer.rows(
+            f"SELECT n.beside FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session"  # noqa: S608
+            " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
+            " AND (n.algorithm, n.bench, n.workload) = (?, ?, ?) ORDER BY n.rowid",
+            *self._key,
+            *_named(spot),
+        )
+        return [beside for (beside,) in rows]
+
+    def noise_centers(self, spot: RowSpot) -> list[float]:
         """What base took in fresh processes, of all sessions."""
         rows: list[Any] = self._writer.rows(
             f"SELECT n.center FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session"  # noqa: S608
@@ -290,7 +301,7 @@ class MeasuringSession:
         assert found.lastrowid is not None
         return found.lastrowid
 
-    def _where(self, spot: Spot) -> tuple[str, tuple[str, ...]]:
+    def _where(self, spot: RowSpot) -> tuple[str, tuple[str, ...]]:
         axes = "".join(f" AND {quote(axis)} = ?" for axis in spot.workload)
         return f"ctk = ? AND cccl = ? AND gpu = ?{axes}", (*self._key, *spot.workload.values())
 
@@ -311,7 +322,7 @@ class MeasuringSession:
         )
 
 
-def _declared(connection: Any, spot: Spot) -> dict[str, tuple[str, ...]]:
+def _declared(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:
     """The declared values that are there for a sub-benchmark, by axis."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (DECLARED,)).fetchone():
         return {}
@@ -326,11 +337,11 @@ def _declared(connection: Any, spot: Spot) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _named(spot: Spot) -> tuple[str, str, str]:
+def _named(spot: RowSpot) -> tuple[str, str, str]:
     return spot.algorithm, spot.subbench, workload_text(spot.workload)
 
 
-def _center(samples: Samples) -> float:
+def _center(samples: "np.ndarray[Any, Any]") -> float:
     """CCCL's own estimate of what a run takes, of samples as they are kept."""
     return float(np.median(samples.astype(np.float32)))
 

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,16 +18,20 @@ _INSTALL = "Install Python again."
 _WORDS = 2_000
 """Bytes of what a worker said at last that are looked at."""
 _AT_ONCE = 1 << 16
+_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
+"""What no variant ends its process with: somebody does, or the system that lacks memory."""
 Told = Mapping[str, Any]
 
 
 class GoneError(Exception):
     """A worker of no more use: it has ended, or was killed as it hung."""
 
-    def __init__(self, words: str, kind: Kind = "crash") -> None:
+    def __init__(self, words: str, kind: Kind = "crash", *, outside: bool = False) -> None:
         super().__init__(words)
         self.words = words
         self.kind = kind
+        self.outside = outside
+        """Whether somebody else has ended it."""
 
 
 class WorkerLine:
@@ -69,7 +74,7 @@ class WorkerLine:
                 self._child.kill()
                 raise GoneError(f"it did not end within {limit:.3g} seconds", "hang")
             if not (data := os.read(self._source, _AT_ONCE)):
-                raise GoneError(self._last_words())
+                raise self._ended()
             *whole, self._pending = (self._pending + data).split(b"\n")
             self._lines = whole[::-1]
         try:
@@ -89,7 +94,7 @@ class WorkerLine:
         self._child.kill()
         self._words.close()
 
-    def _last_words(self) -> str:
+    def _ended(self) -> GoneError:
         """How it ended, and the last line of what it said."""
         self._child.wait(GRACE)
         self._child.kill()
@@ -98,4 +103,5 @@ class WorkerLine:
         size = self._words.seek(0, os.SEEK_END)
         self._words.seek(max(0, size - _WORDS))
         said = self._words.read().decode(errors="replace").strip().rpartition("\n")[2]
-        return f"{how}: {visible(said)}" if said else how
+        words = f"{how}: {visible(said)}" if said else how
+        return GoneError(words, outside=-status in _OUTSIDE)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from policygen.measure.control import Controller
 from policygen.measure.database import MeasuringSession
 from policygen.measure.device import VariantFunction
-from policygen.measure.run import Point
+from policygen.measure.run import PlacedPoint
 from policygen.results.declared import DeclaredAxes
 from policygen.results.measured_noise import Spread, spread_of
 from policygen.steps import HowFar, Progress
@@ -20,7 +20,7 @@ def measure_noise(
     controller: Controller,
     session: MeasuringSession,
     base: VariantFunction,
-    points: Sequence[Point],
+    points: Sequence[PlacedPoint],
     *,
     rounds: int,
     seed: int,
@@ -52,7 +52,7 @@ def _measure(
     controller: Controller,
     session: MeasuringSession,
     base: VariantFunction,
-    point: Point,
+    point: PlacedPoint,
     process: int,
     rounds: int,
     seed: int,
@@ -61,5 +61,5 @@ def _measure(
         return
     # Alone, base runs twice in a round.
     found = controller.rounds([], math.ceil(rounds / 2), seed + process)
-    session.noise(point.spot, process, found.samples[base.variant])
+    session.noise(point.spot, controller.restarts, found.samples[base.variant])
     session.note(found, controller.restarts)

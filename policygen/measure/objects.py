@@ -52,17 +52,23 @@ class ObjectSource:
         return [*FLAGS, "-gencode", f"arch=compute_{number},code=sm_{number}"]
 
 
-def runtime_flags(toolchain: Toolchain) -> list[str]:
-    """Links the runtime of the process that loads an object, which all objects there share.
-
-    With one of its own, each would have its own idea of streams and of errors. The wheels have
-    no `libcudart.so`, which nvcc would look for, but one with a number.
-    """
+def runtime_of(toolchain: Toolchain) -> Path | None:
+    """Finds the CUDA runtime as a library of its own; wheels have one with a number alone."""
     folders = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
     for root in toolchain.roots:
         for folder in folders:
             if found := sorted((Path(root) / folder).glob("libcudart.so.*")):
-                return ["-cudart", "none", "-Xlinker", f"--no-as-needed,{found[0]}"]
+                return found[0]
+    return None
+
+
+def runtime_flags(toolchain: Toolchain) -> list[str]:
+    """Links the runtime of the process that loads an object, which all objects there share.
+
+    With one of its own, each would have its own idea of streams and of errors.
+    """
+    if found := runtime_of(toolchain):
+        return ["-cudart", "none", "-Xlinker", f"--no-as-needed,{found}"]
     return ["-cudart", "shared"]
 
 

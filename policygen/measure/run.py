@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policygen.measure.control import Controller
-from policygen.measure.database import MeasuringSession, Spot
+from policygen.measure.database import MeasuringSession, RowSpot
 from policygen.measure.device import RuntimeCase, VariantFunction
 from policygen.measure.outcomes import Failure
 from policygen.model.labels import BASE
@@ -20,10 +20,10 @@ PHASE = "measure"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PlacedPoint:
     """A runtime workload: how the database names it, and what a device opens."""
 
-    spot: Spot
+    spot: RowSpot
     case: RuntimeCase
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class WorkloadTask:
     base: VariantFunction
     variants: tuple[VariantFunction, ...]
     """Without base."""
-    points: tuple[Point, ...]
+    points: tuple[PlacedPoint, ...]
     declared: DeclaredAxes = field(default_factory=dict)
     """All values of the axes, as the benchmark declares them."""
 
@@ -135,7 +135,7 @@ def _lacking(
 def _measure_point(
     controller: Controller,
     session: MeasuringSession,
-    point: Point,
+    point: PlacedPoint,
     todo: Sequence[VariantFunction],
     rounds: int,
     seed: int,
@@ -155,7 +155,7 @@ def _measure_point(
         session.fail(point.spot, label, failure, found.elapsed.get(label, 0.0))
     session.note(found, controller.restarts)
     session.time(str(point), time.monotonic() - begun)
-    session.noise(point.spot, process, found.samples[BASE])
+    session.noise(point.spot, controller.restarts, found.samples[BASE])
     failed = {**checked.failed, **found.failed}
     return Findings(failed, {}, len(found.samples), found.repeated, found.throttled)
 

@@ -219,18 +219,18 @@ def _functions(request: Request) -> list[VariantFunction]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves a GPU, by its number, with the runner at a path and the CUDA runtime, if it is named.
+    """Serves a GPU, by its number, with the runner and the CUDA runtime at paths.
 
     What follows is `nvbench` and its options, where NVBench is to measure.
     """
-    index, runner, *others = arguments
-    runtime = Path(others[0]) if others and others[0] else None
+    index, runner, runtime, *others = arguments
+    where = (int(index), Path(runner), Path(runtime) if runtime else None)
     # They load the driver, which nothing else does.
-    if others[1:2] == ["nvbench"]:
+    if others[:1] == ["nvbench"]:
         other = import_module(NVBENCH).NvbenchDevice
-        return run_worker(lambda: other(int(index), Path(runner), runtime, others[2:]))
+        return run_worker(lambda: other(*where, others[1:]))
     device = import_module(DEVICE).CudaDevice
-    return run_worker(lambda: device(int(index), Path(runner), runtime))
+    return run_worker(lambda: device(*where))
 
 
 if __name__ == "__main__":

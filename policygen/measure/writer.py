@@ -24,7 +24,7 @@ PATIENCE = 30.0
 _OTHER = "Name another file; `policygen db merge` brings them together."
 
 
-class Writer:
+class DatabaseWriter:
     """An open database; several threads may write to it."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -46,7 +46,7 @@ class Writer:
 
 
 @contextmanager
-def open_writer(path: Path) -> Iterator[Writer]:
+def open_writer(path: Path) -> Iterator[DatabaseWriter]:
     """Opens a database, and makes it where there is none; keeps other writers away."""
     path = path.resolve()
     with _lock(path):
@@ -57,7 +57,7 @@ def open_writer(path: Path) -> Iterator[Writer]:
         try:
             with told(path):
                 _prepare(path, connection)
-            yield Writer(path, connection)
+            yield DatabaseWriter(path, connection)
         finally:
             # One file again, where nobody reads it just now.
             with suppress(sqlite3.Error):

@@ -59,3 +59,8 @@ class MeasureCompile(Document):
     """By which variants were drawn, where not all distinct ones were compiled."""
     workloads: tuple[CompiledSpace, ...]
     unmeasured: tuple[Unmeasured, ...] = ()
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether all that was asked for compiles."""
+        return not self.unmeasured and not any(one.failed for one in self.workloads)

@@ -30,11 +30,11 @@ TABLES = (
     f"CREATE TABLE {ROWS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
     " samples INTEGER NOT NULL, center REAL NOT NULL, elapsed REAL NOT NULL, at TEXT NOT NULL)",
-    # Base in a fresh process.
+    # Base in a fresh process; `beside` is each second sample of it over the others.
     f"CREATE TABLE {NOISE} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL,"
     " process INTEGER NOT NULL, samples INTEGER NOT NULL, center REAL NOT NULL,"
-    " UNIQUE(session, algorithm, bench, workload, process))",
+    " beside REAL NOT NULL, UNIQUE(session, algorithm, bench, workload, process))",
     # What is wrong, or fails, and so has no row of results.
     f"CREATE TABLE {FAILURES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"

@@ -189,10 +189,21 @@ POLICYGEN_API int policygen_run(policygen_function function, void* const* buffer
 }
 
 // Milliseconds of one call; -1 where it waits for the GPU itself, so that it cannot be timed from outside.
-POLICYGEN_API int policygen_time(policygen_function function, void* const* buffers, const long long* sizes, float* milliseconds)
+// Its code is warm and its data is cold, as in NVBench, which runs one kernel again and again: whoever ran before must
+// not matter. A function that modifies what it reads was run before by whoever made its inputs anew.
+POLICYGEN_API int policygen_time(
+  policygen_function function, void* const* buffers, const long long* sizes, int warm, float* milliseconds)
 {
   *state.released = 0;
   *state.seen     = 0;
+  if (!warm)
+  {
+    if (const int error = function(buffers, sizes, &state.arena, state.stream))
+    {
+      cudaGetLastError();
+      return error;
+    }
+  }
   cudaMemsetAsync(state.flushed, 0, state.flushed_bytes, state.stream);
   if (const cudaError_t error = cudaStreamSynchronize(state.stream))
   {

@@ -146,6 +146,10 @@ class SimulatedDevice:
             case "crash":
                 os.kill(os.getpid(), signal.SIGSEGV)
                 time.sleep(3600)
+            case "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "killed once" if not self._next("killed"):
+                os.kill(os.getpid(), signal.SIGKILL)
             case "exit":
                 sys.stderr.write("no more of this\n")
                 sys.stderr.flush()

@@ -123,6 +123,17 @@ def test_what_a_variant_does_when_it_is_timed_is_its_own_failure(
     assert {k: (f.kind, f.reason) for k, f in found.failed.items()} == {"ipt_2": (kind, reason)}
 
 
+def test_a_variant_whose_process_is_killed_is_asked_once_more(tmp_path):
+    """Somebody else may have killed it, or a system without memory: the second time it counts."""
+    does = {"ipt_1": "killed once", "ipt_2": "killed"}
+    with controlled(tmp_path, does=does) as controller:
+        controller.open(case(16), BASE)
+        checked = controller.check([GOOD, OTHER, THIRD])
+        assert controller.restarts == 3
+    assert checked.right == ("ipt_1", "ipt_3")
+    assert checked.failed["ipt_2"].reason == "it was ended by signal 9"
+
+
 @pytest.mark.parametrize("seconds", ["inf", "-1.0"])
 def test_a_time_that_is_none_is_a_failure(tmp_path, seconds):
     with controlled(tmp_path, does={"ipt_1": f"sample: {seconds}"}) as controller:
@@ -227,7 +238,7 @@ def test_a_gpu_that_no_longer_takes_the_inputs_is_lost(tmp_path):
     with controlled(tmp_path, opening=opening, does={"ipt_1": "crash"}) as controller:
         controller.open(case(16), BASE)
         with pytest.raises(LostGpuError, match="3 times in a row: out of memory"):
-            controller.check([GOOD])
+            controller.check([GOOD, OTHER])
 
 
 def test_another_gpu_under_the_same_number_is_no_continuation(tmp_path):

@@ -1,0 +1,98 @@
+"""`policygen measure`: what variants are worth on a GPU of this machine, beside base."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from policygen.app.filters import Filter, parse_target
+from policygen.app.measure import PROCESSES, ROUNDS, Effort, measure_variants, native_arch
+from policygen.app.measure_compile import compile_variants
+from policygen.app.measure_variants import SEED, Wanted, spaces_of
+from policygen.cli.options import cub_option, filter_options, output_options
+from policygen.cli.output import Output
+from policygen.cli.result_options import bench_option
+from policygen.cli.start import start
+from policygen.report.views.measure import print_measured
+from policygen.report.views.measure_compile import print_compiled
+
+COUNT = click.IntRange(min=1)
+
+
+@click.command()
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="LABEL",
+    help="A variant to measure: ipt_16.tpb_256. Repeatable, or with commas.",
+)
+@click.option(
+    "--count",
+    type=COUNT,
+    metavar="N",
+    help="So many distinct variants of the search space, drawn by the seed.",
+)
+@click.option("--all", "everything", is_flag=True, help="All distinct variants of the space.")
+@bench_option
+@click.option(
+    "--db",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where rows are written, as CCCL's search has them; what is there is not measured again.",
+)
+@click.option(
+    "--processes",
+    type=COUNT,
+    default=PROCESSES,
+    show_default=True,
+    help="Fresh processes: intervals are made over these.",
+)
+@click.option(
+    "--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs in each process."
+)
+@click.option(
+    "--seed", type=int, default=SEED, show_default=True, help="Of the order, and of --count."
+)
+@click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="Its number.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="As long for a GPU on which somebody measures.",
+)
+@click.option("--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]")
+@click.option(
+    "--compile-only", is_flag=True, help="Compile the variants and count them; needs no GPU."
+)
+@click.option("--arch", metavar="ARCH", help="What to compile for.  [default: the GPU's own]")
+@filter_options
+@cub_option
+@output_options
+def measure(output: Output, *, compile_only: bool, **given: Any) -> int:
+    """Measures variants beside base on a GPU of this machine, and checks what they compute.
+
+    Base and variants run in turn, in fresh processes, each with the results of base, or it is
+    reported. A row is in the database as soon as it is known; the same command goes on where it
+    was. The exit status is 1 when a variant fails, is wrong, or cannot be.
+    """
+    where = Filter((), given["regex"], given["axes"], ())
+    labels = [one for text in given["variants"] for one in text.split(",") if one]
+    alone = not (labels or given["count"] or given["everything"] or compile_only)
+    count = 0 if alone else given["count"]
+    wanted = Wanted(tuple(labels), count, given["seed"], spaces_of(given["benches"]))
+    effort = Effort(
+        *(given[name] for name in ("processes", "rounds", "seed", "gpu", "jobs", "wait"))
+    )
+    session = start(given["cub"], quiet=output.quiet)
+    if compile_only:
+        arch = given["arch"] or native_arch(effort.gpu)
+        spaces = compile_variants(session, where, parse_target([arch]), wanted, slots=effort.slots)
+        output.show(spaces, print_compiled)
+        return int(not spaces.is_fine)
+    if alone:
+        session.note("no --variant is named: base alone is measured, and how noisy it is")
+    document = measure_variants(session, where, wanted, database=given["db"], effort=effort)
+    output.show(document, print_measured)
+    return int(not document.is_fine)

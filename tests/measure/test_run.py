@@ -1,0 +1,153 @@
+"""A workload is measured everywhere or fails; what is there already is not measured again."""
+
+import numpy as np
+import pytest
+
+from policygen.measure.outcomes import LostGpuError
+from policygen.measure.run import PHASE
+from policygen.stopping import Stopped
+from tests.measure.measuring import (
+    ALGORITHM,
+    LABELS,
+    SIZES,
+    measure,
+    measuring,
+    query,
+    rows,
+    task,
+)
+from tests.measure.simulated import Plan
+
+ALL = {(label, size) for label in ("base", *LABELS) for size in SIZES}
+
+
+@pytest.fixture
+def db(tmp_path):
+    return tmp_path / "run.db"
+
+
+def test_all_variants_are_measured_on_all_runtime_workloads(db, tmp_path):
+    told = []
+    found = measure(db, tmp_path, progress=told.append)
+    assert rows(db).keys() == ALL
+    assert (dict(found.failed), dict(found.skipped), found.new) == ({}, {}, 15)
+    assert [(one.phase, one.done, one.total) for one in told] == [
+        (PHASE, done, 3) for done in range(4)
+    ]
+    assert told[0].running == (f"{ALGORITHM} T=I8 Elements=16",)
+    (steps,) = zip(*query(db, "SELECT step FROM policygen_times"), strict=True)
+    assert steps == tuple(f"{ALGORITHM} T=I8 Elements={size}" for size in SIZES)
+    ((ended,),) = query(db, "SELECT ended FROM policygen_sessions")
+    assert ended
+
+
+def test_a_time_is_the_variant_s_own(db, tmp_path):
+    measure(db, tmp_path)
+    found = rows(db)
+    ratio = found["base", 20][1] / found["ipt_2.tpb_64", 20][1]
+    assert ratio == pytest.approx(1.25, abs=0.03)
+    assert np.log2(found["base", 20][1] / found["base", 16][1]) == pytest.approx(4, abs=0.1)
+
+
+def test_what_is_there_is_not_measured_again(db, tmp_path):
+    measure(db, tmp_path, task(*LABELS[:2]))
+    before = rows(db)
+    found = measure(db, tmp_path, task(*LABELS))
+    after = rows(db)
+    assert after.keys() == ALL
+    assert found.new == 9  # two variants, and base beside them
+    assert {key: cells for key, cells in after.items() if key in before and key[0] != "base"} == {
+        key: cells for key, cells in before.items() if key[0] != "base"
+    }
+    assert measure(db, tmp_path, task(*LABELS)).new == 0
+    assert rows(db) == after
+
+
+def test_base_is_measured_where_only_variants_are_there(db, tmp_path):
+    measure(db, tmp_path)
+    with measuring(db, Plan(str(tmp_path))) as (_, session):
+        session._writer._connection.execute(
+            f"DELETE FROM \"{ALGORITHM}.base\" WHERE variant = 'base'"
+        )
+    assert measure(db, tmp_path).new == 3
+    assert rows(db).keys() == ALL
+
+
+def test_workloads_share_a_table(db, tmp_path):
+    measure(db, tmp_path)
+    measure(db, tmp_path, task(workload="I16"))
+    found = query(db, f'SELECT "T{{ct}}", count(*) FROM "{ALGORITHM}.base" GROUP BY 1')
+    assert dict(found) == {"I8": 15, "I16": 15}
+
+
+def test_who_fails_on_one_runtime_workload_is_not_asked_on_the_next(db, tmp_path):
+    does = {"ipt_2.tpb_64": "wrong", "ipt_3.tpb_64": "sample: crash", "ipt_4.tpb_64": "memory"}
+    found = measure(db, tmp_path, does=does)
+    assert {label: one.kind for label, one in found.failed.items()} == {
+        "ipt_2.tpb_64": "wrong",
+        "ipt_3.tpb_64": "crash",
+        "ipt_4.tpb_64": "memory",
+    }
+    assert found.wrong.keys() == {"ipt_2.tpb_64"}
+    assert {label for label, _ in rows(db)} == {"base", "ipt_1.tpb_64"}
+    told = query(db, "SELECT variant, kind, workload FROM policygen_failures ORDER BY variant")
+    assert [(variant, kind) for variant, kind, _ in told] == [
+        ("ipt_2.tpb_64", "wrong"),
+        ("ipt_3.tpb_64", "crash"),
+        ("ipt_4.tpb_64", "memory"),
+    ]
+    assert {'"16"' in workload for *_, workload in told} == {True}
+    codes = query(db, "SELECT DISTINCT bench, code FROM runs WHERE code <> '0' ORDER BY 1")
+    assert [code for _, code in codes] == ["1", "4", "2"]
+    ((restarts,),) = query(db, "SELECT restarts FROM policygen_sessions")
+    assert restarts == 1
+
+
+def test_who_failed_is_told_again_and_not_asked_again(db, tmp_path):
+    first = measure(db, tmp_path, does={"ipt_2.tpb_64": "wrong"})
+    second = measure(db, tmp_path)
+    assert second.failed == first.failed
+    assert second.new == 0
+    assert measure(db, tmp_path, task(LABELS[0])).failed == {}
+
+
+def test_a_runtime_workload_that_is_skipped_is_told(db, tmp_path):
+    found = measure(db, tmp_path, skips=[18])
+    assert found.skipped == {f"{ALGORITHM} T=I8 Elements=18": "the benchmark skips it"}
+    assert {size for _, size in rows(db)} == {16, 20}
+
+
+def test_throttling_is_noted(db, tmp_path):
+    measure(db, tmp_path, throttled=[1])
+    ((repeated, throttled),) = query(db, "SELECT repeated, throttled FROM policygen_sessions")
+    assert (repeated, throttled) == (6, 0)
+
+
+def test_a_gpu_that_is_lost_loses_no_row(db, tmp_path):
+    """Base is timed 1 + 1 + 4 times 2 times on a runtime workload, each with one for nothing."""
+    with pytest.raises(LostGpuError):
+        measure(db, tmp_path, bases=[""] * 15 + ["sticky"] * 3)
+    assert {size for _, size in rows(db)} == {16}
+    assert measure(db, tmp_path).new == 10
+    assert rows(db).keys() == ALL
+
+
+def test_an_interrupt_says_what_is_kept(db, tmp_path):
+    def interrupt(how_far):
+        if how_far.done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Stopped) as caught:
+        measure(db, tmp_path, progress=interrupt)
+    assert caught.value.words == (
+        "1 of 3 runtime workloads are measured, and all rows that were written are kept: the same"
+        " command goes on there.",
+    )
+    assert {size for _, size in rows(db)} == {16}
+
+
+def test_hundreds_of_variants_are_measured(db, tmp_path):
+    labels = [f"ipt_{number}" for number in range(1, 301)]
+    many = task(*labels)
+    measure(db, tmp_path, many, rounds=2)
+    assert len(rows(db)) == 301 * 3
