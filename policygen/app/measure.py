@@ -20,13 +20,15 @@ from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import CompiledWorkload
 from policygen.measure.control import Controller, controlling
-from policygen.measure.database import About, MeasuringSession, RowSpot, open_measurements
+from policygen.measure.database import MeasuringSession, open_measurements
 from policygen.measure.device import RuntimeCase
 from policygen.measure.gpus import find_gpu
 from policygen.measure.objects import ObjectCompiler, runtime_of
-from policygen.measure.run import Findings, PlacedPoint, WorkloadTask, measure_workload
+from policygen.measure.run import Findings, RuntimeSpot, WorkloadTask, measure_workload
 from policygen.measure.runs import WorkloadRun
+from policygen.measure.sessions import About
 from policygen.measure.statistics import PointTimes, judged, noises, score_noise
+from policygen.measure.tables import RowSpot
 from policygen.model.labels import BASE
 from policygen.model.measured import (
     FailureKind,
@@ -199,7 +201,7 @@ def _asked(task: _Task, run: WorkloadRun, made: CompiledWorkload) -> WorkloadTas
     binding, name = run.binding, run.benchmark.name
     types = {f"{axis}{{ct}}": value for axis, value in run.workload.values.items()}
     points = [
-        PlacedPoint(
+        RuntimeSpot(
             RowSpot(name, binding.subbench, {**types, **point.values}),
             RuntimeCase(str(made.inputs), point.numbers, len(binding.buffers), len(binding.sizes)),
         )
@@ -232,7 +234,7 @@ def _times(task: _Task, found: Sequence[tuple[WorkloadTask, Findings]]) -> list[
     ]
 
 
-def _point_times(task: _Task, point: PlacedPoint, weight: float) -> PointTimes:
+def _point_times(task: _Task, point: RuntimeSpot, weight: float) -> PointTimes:
     times = task.rows.times(point.spot)
     axes = {a: v for a, v in point.spot.workload.items() if "{ct}" not in a}
     return PointTimes(
@@ -256,7 +258,7 @@ def _pairs(
     return found
 
 
-def _weight(point: PlacedPoint, asked: WorkloadTask) -> float:
+def _weight(point: RuntimeSpot, asked: WorkloadTask) -> float:
     found = 1.0
     for (name, subbench, axis), values in asked.declared.items():
         if "{io}" in axis and (name, subbench) == (point.spot.algorithm, point.spot.subbench):

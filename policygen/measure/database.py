@@ -6,60 +6,24 @@ joined to its row; what each session found of it stands in `policygen_rows`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import policygen
-from policygen.cache import digest
 from policygen.errors import InputError
-from policygen.measure.device import GpuFacts
 from policygen.measure.outcomes import Failure, Kind, Rounds
+from policygen.measure.sessions import About, begin_session, now
+from policygen.measure.tables import RowSpot, prepare_table
 from policygen.measure.writer import DatabaseWriter, open_writer
 from policygen.results.database import quote
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
-from policygen.results.gpus import GPUS
 from policygen.results.provenance import FAILURES, NOISE, ROWS, SESSIONS, TIMES, workload_text
 from policygen.results.samples import BadSamplesError, Samples, encode
-from policygen.results.writing import DECLARED, create_results, declare, declared_cell
-from policygen.store_schema import stamp
 
 CODES: Mapping[Kind, str] = {"wrong": "1", "memory": "2", "error": "3", "crash": "4", "hang": "42"}
 """Of runs that failed; 42 is CCCL's own for one that takes too long."""
-_CARD = 12
-"""Digits that tell one GPU from another of the same name."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowSpot:
-    """A runtime workload of a sub-benchmark, as its table names it."""
-
-    algorithm: str
-    subbench: str
-    workload: Mapping[str, str]
-    """All axes with their values, in the order of the columns."""
-
-    @property
-    def table(self) -> str:
-        """The table as SQL needs it."""
-        return quote(f"{self.algorithm}.{self.subbench}")
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What is measured how, for a session."""
-
-    ctk: str
-    cccl: str
-    gpu: GpuFacts
-    nvcc: str
-    method: str
-    """`events`, or `nvbench`."""
-    seed: int
 
 
 @contextmanager
@@ -77,33 +41,12 @@ class MeasuringSession:
     def __init__(self, writer: DatabaseWriter, about: About, decoder: Decoder) -> None:
         self.about = about
         self._writer, self._decoder = writer, decoder
-        self._key = (about.ctk, about.cccl, about.gpu.label)
-        self._check_method()
-        self._number = self._begin()
+        self._key = about.key
+        self._number = begin_session(writer, about)
 
     def prepare(self, spot: RowSpot, declared: DeclaredAxes) -> None:
         """Makes the table of a sub-benchmark, and writes the declared values of its axes."""
-        axes = list(spot.workload)
-        own = {key: v for key, v in declared.items() if key[:2] == (spot.algorithm, spot.subbench)}
-        with self._writer.writing() as connection:
-            create_results(connection, spot.algorithm, spot.subbench, axes)
-            info = connection.execute(f"PRAGMA table_info({spot.table})")
-            if (there := [row[1] for row in info][8:]) != axes:
-                raise InputError(
-                    f"{self._writer.path}: {spot.algorithm}.{spot.subbench} has the axes"
-                    f" {', '.join(there) or 'none'} there, and not {', '.join(axes) or 'none'}",
-                    "It is of another version of the benchmark: name another file.",
-                )
-            known = _declared(connection, spot)
-            cells = {key[2]: tuple(map(declared_cell, values)) for key, values in own.items()}
-            if known and cells and known != cells:
-                raise InputError(
-                    f"{self._writer.path}: the axes of {spot.algorithm}.{spot.subbench} were"
-                    " declared with other values there",
-                    "It is of another version of the benchmark: name another file.",
-                )
-            if not known:
-                declare(connection, own)
+        prepare_table(self._writer, spot, declared)
 
     def measured(self, spot: RowSpot) -> frozenset[str]:
         """The variants that have a row, `base` among them."""
@@ -129,7 +72,7 @@ class MeasuringSession:
         return found
 
     def failed(self, spot: RowSpot) -> dict[str, Failure]:
-        """The variants that an earlier session, or this one, could not measure, and why."""
+        """The variants without a row that this session, or an earlier one, failed to measure."""
         rows = self._writer.rows(
             f"SELECT f.variant, f.kind, f.reason FROM {FAILURES} AS f JOIN {SESSIONS} AS s"  # noqa: S608
             " ON s.id = f.session WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
@@ -137,7 +80,9 @@ class MeasuringSession:
             *self._key,
             *_named(spot),
         )
-        return {str(variant): Failure(_kind(kind), str(why)) for variant, kind, why in rows}
+        found = {str(variant): Failure(_kind(kind), str(why)) for variant, kind, why in rows}
+        there = self.measured(spot) if found else frozenset()
+        return {label: failure for label, failure in found.items() if label not in there}
 
     def record(
         self,
@@ -174,7 +119,7 @@ class MeasuringSession:
                 )
             connection.execute(
                 f"INSERT INTO {ROWS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (self._number, *_named(spot), variant, len(mine), _center(mine), elapsed, _now()),
+                (self._number, *_named(spot), variant, len(mine), _center(mine), elapsed, now()),
             )
             self._log(connection, "runs", spot.algorithm, variant, "0", elapsed)
 
@@ -185,7 +130,7 @@ class MeasuringSession:
                 f"INSERT INTO {FAILURES} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
                 (
                     *(self._number, *_named(spot), variant),
-                    *(failure.kind, failure.reason, _now()),
+                    *(failure.kind, failure.reason, now()),
                 ),
             )
             self._log(connection, "runs", spot.algorithm, variant, CODES[failure.kind], elapsed)
@@ -250,56 +195,8 @@ class MeasuringSession:
         with self._writer.writing() as connection:
             connection.execute(
                 f"UPDATE {SESSIONS} SET ended = ? WHERE id = ?",  # noqa: S608
-                (_now(), self._number),
+                (now(), self._number),
             )
-
-    def _check_method(self) -> None:
-        """Times that were taken in different ways are not compared."""
-        rows = self._writer.rows(
-            f"SELECT DISTINCT method FROM {SESSIONS} WHERE (ctk, cccl, gpu) = (?, ?, ?)",  # noqa: S608
-            *self._key,
-        )
-        for (method,) in rows:
-            if method != self.about.method:
-                raise InputError(
-                    f"{self._writer.path}: was measured with the method {method}, and not"
-                    f" {self.about.method}: their times cannot be compared",
-                    "Name another file.",
-                )
-
-    def _begin(self) -> int:
-        about, gpu = self.about, self.about.gpu
-        cells = {
-            "started": _now(),
-            "policygen": policygen.__version__,
-            "ctk": about.ctk,
-            "cccl": about.cccl,
-            "gpu": gpu.label,
-            "card": digest("policygen", gpu.uuid)[:_CARD],
-            "arch": gpu.arch,
-            "driver": gpu.driver,
-            "nvcc": about.nvcc,
-            "method": about.method,
-            "seed": about.seed,
-            "sm_clock": gpu.sm_clock,
-            "memory_clock": gpu.memory_clock,
-            "power_limit": gpu.power_limit,
-        }
-        with self._writer.writing() as connection:
-            connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {GPUS} (gpu TEXT PRIMARY KEY, arch TEXT NOT NULL)"
-            )
-            connection.execute(
-                f"INSERT OR IGNORE INTO {GPUS} VALUES (?, ?)",  # noqa: S608
-                (gpu.label, gpu.arch),
-            )
-            found = connection.execute(
-                f"INSERT INTO {SESSIONS} ({', '.join(cells)})"  # noqa: S608
-                f" VALUES ({', '.join('?' * len(cells))})",
-                tuple(cells.values()),
-            )
-        assert found.lastrowid is not None
-        return found.lastrowid
 
     def _where(self, spot: RowSpot) -> tuple[str, tuple[str, ...]]:
         axes = "".join(f" AND {quote(axis)} = ?" for axis in spot.workload)
@@ -322,21 +219,6 @@ class MeasuringSession:
         )
 
 
-def _declared(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:
-    """The declared values that are there for a sub-benchmark, by axis."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (DECLARED,)).fetchone():
-        return {}
-    rows = connection.execute(
-        f"SELECT axis, value FROM {DECLARED} WHERE (algorithm, bench) = (?, ?)"  # noqa: S608
-        " ORDER BY axis, idx",
-        (spot.algorithm, spot.subbench),
-    )
-    found: dict[str, tuple[str, ...]] = {}
-    for axis, value in rows:
-        found[axis] = (*found.get(axis, ()), value)
-    return found
-
-
 def _named(spot: RowSpot) -> tuple[str, str, str]:
     return spot.algorithm, spot.subbench, workload_text(spot.workload)
 
@@ -348,7 +230,3 @@ def _center(samples: "np.ndarray[Any, Any]") -> float:
 
 def _kind(text: object) -> Kind:
     return next((kind for kind in CODES if kind == text), "error")
-
-
-def _now() -> str:
-    return stamp(datetime.now(UTC))

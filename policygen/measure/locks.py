@@ -68,11 +68,13 @@ def _opened(path: Path) -> int:
             descriptor = os.open(path, os.O_RDONLY | safe)
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    found = os.fstat(descriptor)
+    # Of a file with two names the other one may be something that is not to be written.
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         os.close(descriptor)
-        raise _unusable(path, "it is no regular file")
-    with suppress(PermissionError):  # what the user's mask took away; another's stays as it is
-        os.fchmod(descriptor, 0o666)
+        raise _unusable(path, "it is no file of its own")
+    if found.st_uid == os.getuid():
+        os.fchmod(descriptor, 0o666)  # what the user's mask took away
     return descriptor
 
 

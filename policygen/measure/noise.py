@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from policygen.measure.control import Controller
 from policygen.measure.database import MeasuringSession
 from policygen.measure.device import VariantFunction
-from policygen.measure.run import PlacedPoint
+from policygen.measure.run import RuntimeSpot
 from policygen.results.declared import DeclaredAxes
 from policygen.results.measured_noise import Spread, spread_of
 from policygen.steps import HowFar, Progress
@@ -20,7 +20,7 @@ def measure_noise(
     controller: Controller,
     session: MeasuringSession,
     base: VariantFunction,
-    points: Sequence[PlacedPoint],
+    points: Sequence[RuntimeSpot],
     *,
     rounds: int,
     seed: int,
@@ -52,12 +52,12 @@ def _measure(
     controller: Controller,
     session: MeasuringSession,
     base: VariantFunction,
-    point: PlacedPoint,
+    point: RuntimeSpot,
     process: int,
     rounds: int,
     seed: int,
 ) -> None:
-    if controller.open(point.case, base, checking=False) is not None:
+    if controller.open(point.case, base) is not None:
         return
     # Alone, base runs twice in a round.
     found = controller.rounds([], math.ceil(rounds / 2), seed + process)

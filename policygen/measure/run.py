@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policygen.measure.control import Controller
-from policygen.measure.database import MeasuringSession, RowSpot
+from policygen.measure.database import MeasuringSession
 from policygen.measure.device import RuntimeCase, VariantFunction
 from policygen.measure.outcomes import Failure
+from policygen.measure.tables import RowSpot
 from policygen.model.labels import BASE
 from policygen.results.declared import DeclaredAxes
 from policygen.steps import HowFar, Progress
@@ -20,7 +21,7 @@ PHASE = "measure"
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedPoint:
+class RuntimeSpot:
     """A runtime workload: how the database names it, and what a device opens."""
 
     spot: RowSpot
@@ -39,7 +40,7 @@ class WorkloadTask:
     base: VariantFunction
     variants: tuple[VariantFunction, ...]
     """Without base."""
-    points: tuple[PlacedPoint, ...]
+    points: tuple[RuntimeSpot, ...]
     declared: DeclaredAxes = field(default_factory=dict)
     """All values of the axes, as the benchmark declares them."""
 
@@ -71,17 +72,18 @@ def measure_workload(
     rounds: int,
     seed: int,
     processes: int = 1,
+    retry: bool = False,
     progress: Progress | None = None,
 ) -> Findings:
     """Checks and measures what was not measured in so many processes, each of them fresh.
 
     A variant that fails on a runtime workload is not asked on the next: only those that are
-    measured everywhere count.
+    measured everywhere count. With `retry` those are asked again that failed in an earlier session.
     """
     for point in task.points:
         session.prepare(point.spot, task.declared)
     failed: dict[str, Failure] = {}
-    for point in task.points:
+    for point in () if retry else task.points:
         failed |= session.failed(point.spot)
     lacking = _lacking(session, task, processes)
     total = max((most for counts in lacking.values() for most in counts.values()), default=0)
@@ -99,7 +101,7 @@ def measure_workload(
                 counts = lacking[str(point)]
                 if str(point) in skipped or max(counts.values()) <= process:
                     continue
-                why = controller.open(point.case, task.base)
+                why = controller.open(point.case, task.base) or _unsure(controller, task.base)
                 if why is not None:
                     skipped[str(point)] = why
                     continue
@@ -120,6 +122,14 @@ def measure_workload(
     return Findings(failed, skipped, new, repeated, throttled)
 
 
+def _unsure(controller: Controller, base: VariantFunction) -> str | None:
+    """Why no results can be compared with base's, where it has others each time."""
+    bad = controller.check([base]).failed.get(base.variant)
+    if bad is None:
+        return None
+    return f"base differs from itself: {bad.reason}" if bad.kind == "wrong" else bad.reason
+
+
 def _lacking(
     session: MeasuringSession, task: WorkloadTask, processes: int
 ) -> dict[str, dict[str, int]]:
@@ -135,7 +145,7 @@ def _lacking(
 def _measure_point(
     controller: Controller,
     session: MeasuringSession,
-    point: PlacedPoint,
+    point: RuntimeSpot,
     todo: Sequence[VariantFunction],
     rounds: int,
     seed: int,

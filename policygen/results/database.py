@@ -13,6 +13,7 @@ from policygen.results.declared import DeclaredAxes, find_declared
 from policygen.results.files import check_regular
 from policygen.results.gpus import GpuArchs, find_gpus
 from policygen.results.measured_noise import MeasuredNoise, find_noise
+from policygen.results.paired_noise import Pairs, find_pairs
 from policygen.results.provenance import OWN
 
 KEY_COLUMNS = ("gpu", "ctk")
@@ -66,6 +67,8 @@ class Database:
     """What it says of the GPUs that were measured."""
     noise: MeasuredNoise = field(default_factory=dict)
     """How far processes of base were from each other, where that was measured."""
+    pairs: Pairs = field(default_factory=dict)
+    """Base beside variants, process by process."""
 
     @property
     def layout(self) -> str:
@@ -157,8 +160,8 @@ def _look(path: Path, connection: sqlite3.Connection) -> Database:
     have = {(table.algorithm, table.subbench) for table in tables}
     without = tuple(sorted(_registered(connection, names) - have))
     gpus = find_gpus(connection, tables, others)
-    noise = find_noise(connection, names)
-    return Database(path, connection, tables, declared, logs, without, gpus, noise)
+    noise, pairs = find_noise(connection, names), find_pairs(connection, names)
+    return Database(path, connection, tables, declared, logs, without, gpus, noise, pairs)
 
 
 def _registered(

@@ -76,14 +76,14 @@ def find_noise(connection: sqlite3.Connection, names: Mapping[str, Sequence[str]
         f" FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session LIMIT {_ROWS}"
     )
     for *texts, center in rows:
-        if (key := _key(texts)) and isinstance(center, float) and 0 < center < math.inf:
+        if (key := key_of(texts)) and isinstance(center, float) and 0 < center < math.inf:
             centers.setdefault(key, []).append(center)
     found = ((key, spread_of(values)) for key, values in centers.items())
     return {key: spread for key, spread in found if spread is not None}
 
 
-def _key(cells: Sequence[object]) -> NoiseKey | None:
-    """Spelled as we do, whoever wrote it."""
+def key_of(cells: Sequence[object]) -> NoiseKey | None:
+    """The key that cells of a row name, spelled as we do, whoever wrote it."""
     texts = [cell for cell in cells if isinstance(cell, str)]
     if len(texts) != 6:
         return None

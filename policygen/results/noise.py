@@ -14,7 +14,8 @@ from policygen.model.base import Record
 from policygen.resources import folder
 from policygen.results.case import Case, Part
 from policygen.results.load import Floats, Point
-from policygen.results.measured_noise import Spread, noise_key, together
+from policygen.results.measured_noise import NoiseKey, Spread, noise_key, together
+from policygen.results.paired_noise import spread_at, spread_of_scores
 
 PRIOR_WEIGHT = 12
 """As many differences between runs as the prior counts for; measured noise has its own number."""
@@ -99,6 +100,8 @@ def noise_of(case: Case, weights: Sequence[Floats]) -> Noise:
         # The inverse gamma distribution's way to join what is known with what is seen.
         variance = (weight * expected**2 + squares) / (weight + counts)
         own.append(np.sqrt(variance))
+    if (beside := _beside(case, weights)) is not None:
+        return beside
     weighted = np.concatenate([w * d for w, d in zip(weights, own, strict=True)])
     c = prior.correlation
     center = math.sqrt((1 - c) * float((weighted**2).sum()) + c * float(weighted.sum()) ** 2)
@@ -108,9 +111,31 @@ def noise_of(case: Case, weights: Sequence[Floats]) -> Noise:
 
 
 def _measured(case: Case, part: Part, point: Point) -> Spread | None:
-    workload = {**case.workload, **dict(zip(part.table.rt_axes, point, strict=True))}
-    key = noise_key(case.key, case.algorithm, part.table.subbench, workload)
+    key = _key(case, part, point)
     return together(d.noise[key] for d in case.databases if key in d.noise)
+
+
+def _beside(case: Case, weights: Sequence[Floats]) -> Noise | None:
+    """From base and variants side by side, where all runtime workloads were measured so."""
+    keys = [[_key(case, part, point) for point in part.points] for part in case.parts]
+    flat = [key for part in keys for key in part]
+    databases = [one for one in case.databases if all(key in one.pairs for key in flat)]
+    points = [[spread_at(one.pairs[key] for one in databases) for key in part] for part in keys]
+    by_run = [[one.pairs[key] for key in flat] for one in databases]
+    score = spread_of_scores(by_run, np.concatenate(weights))
+    if score is None or any(one is None for part in points for one in part):
+        return None
+    return Noise(
+        tuple(np.array([one.deviation for one in part if one]) for part in points),
+        score.deviation,
+        f"measured: {score.processes} processes of base beside {score.variants}"
+        f" {'variant' if score.variants == 1 else 'variants'}",
+    )
+
+
+def _key(case: Case, part: Part, point: Point) -> NoiseKey:
+    workload = {**case.workload, **dict(zip(part.table.rt_axes, point, strict=True))}
+    return noise_key(case.key, case.algorithm, part.table.subbench, workload)
 
 
 def _origin(prior: Prior, spreads: Sequence[Spread | None], rows: int) -> str:

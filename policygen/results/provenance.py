@@ -23,7 +23,7 @@ TABLES = (
     " policygen TEXT NOT NULL, ctk TEXT NOT NULL, cccl TEXT NOT NULL, gpu TEXT NOT NULL,"
     " card TEXT NOT NULL, arch TEXT NOT NULL, driver TEXT NOT NULL, nvcc TEXT NOT NULL,"
     " method TEXT NOT NULL, seed INTEGER NOT NULL, sm_clock INTEGER NOT NULL,"
-    " memory_clock INTEGER NOT NULL, power_limit REAL NOT NULL,"
+    " memory_clock INTEGER NOT NULL, power_limit REAL,"
     " repeated INTEGER NOT NULL DEFAULT 0, throttled INTEGER NOT NULL DEFAULT 0,"
     " restarts INTEGER NOT NULL DEFAULT 0)",
     # What a session added to a row of results.

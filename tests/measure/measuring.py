@@ -4,10 +4,12 @@ import sqlite3
 from contextlib import closing, contextmanager
 
 from policygen.measure.control import controlling
-from policygen.measure.database import About, RowSpot, open_measurements
+from policygen.measure.database import open_measurements
 from policygen.measure.noise import measure_noise
 from policygen.measure.outcomes import Limits, Watch
-from policygen.measure.run import PlacedPoint, WorkloadTask, measure_workload
+from policygen.measure.run import RuntimeSpot, WorkloadTask, measure_workload
+from policygen.measure.sessions import About
+from policygen.measure.tables import RowSpot
 from tests.measure.simulated import BASE, FACTS, Plan, case, variants
 
 ALGORITHM, SUBBENCH = "cub.bench.demo", "base"
@@ -29,7 +31,7 @@ def spot(size, workload="I8"):
 
 
 def points(*sizes, workload="I8"):
-    return tuple(PlacedPoint(spot(size, workload), case(size)) for size in sizes or SIZES)
+    return tuple(RuntimeSpot(spot(size, workload), case(size)) for size in sizes or SIZES)
 
 
 def task(*labels, workload="I8"):
@@ -45,7 +47,7 @@ def measuring(db, plan, about=ABOUT):
         yield controller, session
 
 
-def measure(db, folder, wanted=None, *, rounds=4, noise=False, progress=None, **plan):
+def measure(db, folder, wanted=None, *, rounds=4, noise=False, retry=False, progress=None, **plan):
     """What was found."""
     plan.setdefault("ratios", RATIOS)
     with measuring(db, Plan(str(folder), **plan)) as (controller, session):
@@ -53,7 +55,7 @@ def measure(db, folder, wanted=None, *, rounds=4, noise=False, progress=None, **
         if noise:
             measure_noise(controller, session, BASE, wanted.points, rounds=rounds, seed=1)
         return measure_workload(
-            controller, session, wanted, rounds=rounds, seed=7, progress=progress
+            controller, session, wanted, rounds=rounds, seed=7, retry=retry, progress=progress
         )
 
 

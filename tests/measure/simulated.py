@@ -114,7 +114,7 @@ class SimulatedDevice:
         self._does(self.plan.does.get(base.variant, ""))
 
     def check(self, one):
-        return self._does(self.plan.does.get(one.variant, ""))
+        return self._does(self.plan.does.get(one.variant, "").removeprefix("check: "))
 
     def sample(self, one):
         if one.variant == "base":

@@ -14,8 +14,9 @@ import pytest
 
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.measure.database import RowSpot, open_measurements
+from policygen.measure.database import open_measurements
 from policygen.measure.outcomes import Failure, Rounds
+from policygen.measure.tables import RowSpot
 from policygen.measure.writer import open_writer
 from policygen.results.database import open_database
 from policygen.results.provenance import FORMAT, OWN

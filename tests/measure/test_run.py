@@ -111,6 +111,27 @@ def test_who_failed_is_told_again_and_not_asked_again(db, tmp_path):
     assert measure(db, tmp_path, task(LABELS[0])).failed == {}
 
 
+def test_who_failed_may_be_asked_again(db, tmp_path):
+    measure(db, tmp_path, does={"ipt_2.tpb_64": "wrong"})
+    assert measure(db, tmp_path, retry=True).failed == {}
+    assert rows(db).keys() == ALL
+    assert measure(db, tmp_path).failed == {}
+
+
+def test_where_base_s_results_do_not_fit_twice_nothing_is_compared(db, tmp_path):
+    found = measure(db, tmp_path, does={"base": "check: memory"})
+    assert set(found.skipped.values()) == {"out of memory"}
+    assert rows(db) == {}
+
+
+def test_where_base_differs_from_itself_nothing_is_compared(db, tmp_path):
+    found = measure(db, tmp_path, does={"base": "wrong"})
+    assert set(found.skipped.values()) == {
+        "base differs from itself: 3 of 65,536 elements differ, the first at 7"
+    }
+    assert rows(db) == {}
+
+
 def test_a_runtime_workload_that_is_skipped_is_told(db, tmp_path):
     found = measure(db, tmp_path, skips=[18])
     assert found.skipped == {f"{ALGORITHM} T=I8 Elements=18": "the benchmark skips it"}
