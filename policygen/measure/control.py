@@ -87,7 +87,7 @@ class Controller:
         """Compares results with those of base; each variant once, if not asked for `again`."""
         opened = self._begin()
         self._check(opened, variants, again=again)
-        failed = _failed(opened, variants)
+        failed = failed_of(opened, variants)
         right = [one.variant for one in variants if one.variant not in failed]
         return Checked(tuple(right), failed, dict(self._workers.elapsed))
 
@@ -114,7 +114,7 @@ class Controller:
                 throttled += slow * len(taken)
                 for one, seconds in taken:
                     samples.setdefault(one, []).append(seconds)
-        failed = _failed(opened, variants)
+        failed = failed_of(opened, variants)
         kept = {
             one.variant: tuple(times) for one, times in samples.items() if one.variant not in failed
         }
@@ -172,6 +172,7 @@ class Controller:
         return bool(clocks.throttled) or clocks.sm < (1 - self._watch.slower) * self._fastest
 
 
-def _failed(opened: Opened, variants: Sequence[VariantFunction]) -> dict[str, Failure]:
+def failed_of(opened: Opened, variants: Sequence[VariantFunction]) -> dict[str, Failure]:
+    """What is known to be wrong with variants, by label."""
     found = ((one.variant, opened.verdicts.get(one)) for one in variants)
     return {label: failure for label, failure in found if failure is not None}
