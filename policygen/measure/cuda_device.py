@@ -3,9 +3,11 @@
 import ctypes
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from policygen.measure import nvml
 from policygen.measure.device import (
+    UNSUPPORTED,
     Clocks,
     DeviceError,
     GpuFacts,
@@ -16,8 +18,6 @@ from policygen.measure.device import (
 FILLED, COMPARED, MODIFIED, EXACT = 1, 2, 4, 8
 """What is done with a buffer, as units say it."""
 TEXT = 4096
-NOT_TIMED = 801
-"""CUDA's number for what is not supported."""
 SLOW = 0.9
 """A clock below this share of the highest is no full clock."""
 
@@ -94,7 +94,7 @@ class CudaDevice:
             ctypes.byref(milliseconds),
         )
         if milliseconds.value < 0:
-            raise DeviceError(NOT_TIMED, "it waits for the GPU itself and cannot be timed")
+            raise DeviceError(UNSUPPORTED, "it waits for the GPU itself and cannot be timed")
         return milliseconds.value / 1000
 
     def clocks(self) -> Clocks:
@@ -115,7 +115,7 @@ class CudaDevice:
     @property
     def _opened(self) -> "_OpenCase":
         if self._case is None:
-            raise DeviceError(NOT_TIMED, "no runtime workload is open")
+            raise DeviceError(UNSUPPORTED, "no runtime workload is open")
         return self._case
 
     def _library(self, path: str) -> ctypes.CDLL:
@@ -123,10 +123,10 @@ class CudaDevice:
             try:
                 self._libraries[path] = ctypes.CDLL(path)
             except OSError as error:
-                raise DeviceError(NOT_TIMED, f"the unit cannot be loaded: {error}") from error
+                raise DeviceError(UNSUPPORTED, f"the unit cannot be loaded: {error}") from error
         return self._libraries[path]
 
-    def _function(self, one: VariantFunction) -> object:
+    def _function(self, one: VariantFunction) -> Any:
         return getattr(self._library(one.library), one.function)
 
     def _call(self, name: str, *arguments: object) -> None:
