@@ -95,7 +95,7 @@ def measure_workload(
     skipped: dict[str, str] = {}
     new = done = repeated = throttled = last = 0
     with stopping(lambda: _kept(done, len(steps))):
-        for done, (process, point) in enumerate(steps):  # noqa: B007  an interrupt tells how far
+        for done, (process, point) in enumerate(steps):
             if progress:
                 progress(HowFar(PHASE, done, len(steps), (str(point),)))
             if process != last:
@@ -140,18 +140,6 @@ def _unsure(controller: Controller, base: VariantFunction) -> str | None:
     if bad is None:
         return None
     return f"base differs from itself: {bad.reason}" if bad.kind == "wrong" else bad.reason
-
-
-def _lacking(
-    session: MeasuringSession, task: WorkloadTask, processes: int
-) -> dict[str, dict[str, int]]:
-    """By runtime workload and label: in how many processes more it is to be measured."""
-    labels = [one.variant for one in (task.base, *task.variants)]
-    found = {}
-    for point in task.points:
-        times = session.times(point.spot)
-        found[str(point)] = {one: max(0, processes - len(times.get(one, ()))) for one in labels}
-    return found
 
 
 def _measure_point(
