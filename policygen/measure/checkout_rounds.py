@@ -11,7 +11,8 @@ from random import Random
 
 from policygen.errors import InputError
 from policygen.measure.checkout import CheckoutBenchmark
-from policygen.measure.database import MeasuringSession, RowSpot
+from policygen.measure.database import MeasuringSession
+from policygen.measure.tables import RowSpot
 from policygen.measure.device import GpuFacts
 from policygen.measure.locks import SESSION, gpu_lock
 from policygen.measure.nvbench_program import (

@@ -22,9 +22,10 @@ AT_ONCE = 64
 """Runs of one request; after each the clocks are looked at."""
 
 
-def worker_command(index: int, runner: Path) -> tuple[str, ...]:
-    """What starts the worker of a GPU, by its number, with the runner that was compiled."""
-    return (*module("policygen.measure.worker"), str(index), str(runner.absolute()))
+def worker_command(index: int, runner: Path, runtime: Path | None) -> tuple[str, ...]:
+    """What starts the worker of a GPU, by its number, with the runner and the CUDA runtime."""
+    paths = (str(runner.absolute()), "" if runtime is None else str(runtime.absolute()))
+    return (*module("policygen.measure.worker"), str(index), *paths)
 
 
 @contextmanager
