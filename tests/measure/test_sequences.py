@@ -17,7 +17,7 @@ HERE = Path(__file__).parent / "on_host"
 def contents(tmp_path_factory) -> dict[str, list[float]]:
     """What the generators make."""
     folder = tmp_path_factory.mktemp("contents")
-    texts = map(_on_host, ("inputs.cuh", "sequences.cuh", "topk.cuh"))
+    texts = map(_on_host, ("inputs.cuh", "sequences.cuh", "places.cuh", "terms.cuh", "topk.cuh"))
     (folder / "contents.h").write_text("".join(texts), encoding="utf-8")
     program = folder / "sequences"
     includes = [f"-I{HERE}", f"-I{folder}", f"-I{tree('3.6.0')}"]
