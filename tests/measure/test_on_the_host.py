@@ -9,9 +9,11 @@ from math import ceil
 
 import pytest
 
+from policygen.errors import InputError
 from policygen.measure.runs import RuntimePoint, WorkloadRun
 from tests.measure import compiled
 from tests.measure.stub import OUT_OF_MEMORY, Arena, Launch, stub
+from tests.measure.test_runs import OPEN
 from tests.tiers import sampled
 
 SMS, GUARD = 132, 256
@@ -78,17 +80,48 @@ SEEN: dict[str, tuple[dict[str, str], ...]] = {
     "cub.bench.select.unique_by_key": ({"KeyT": "I128", "ValueT": "F64"},),
 }
 """Workloads with the most peculiar types, by benchmark."""
+DISTINCT = {"T": "I128", "OffsetT": "I64", "DistinctPartitions": "true"}
+LONG_RUNS = {"OffsetT": "I64", "RunLengthT": "I64"}
+OTHER_CALLS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("2.8.2", "cub.bench.histogram.multi.even", {"SampleT": "I64"}),
+    ("2.8.2", "cub.bench.histogram.multi.range", {"SampleT": "F32"}),
+    ("2.8.2", "cub.bench.partition.if", DISTINCT),
+    ("2.8.2", "cub.bench.partition.three_way", {"T": "I128", "OffsetT": "I64"}),
+    ("2.8.2", "cub.bench.run_length_encode.non_trivial_runs", {"T": "I128"}),
+    ("2.8.2", "cub.bench.scan.exclusive.max", {"T": "I128"}),
+    ("2.8.2", "cub.bench.select.flagged", {"T": "I128", "InPlace": "true"}),
+    ("2.8.2", "cub.bench.select.unique", {"T": "F64", "InPlace": "true"}),
+    ("2.8.2", "cub.bench.select.unique_by_key", {"KeyT": "I128", "ValueT": "F64"}),
+    ("3.1.4", "cub.bench.run_length_encode.encode", {"T": "C64", **LONG_RUNS}),
+    ("3.1.4", "cub.bench.run_length_encode.non_trivial_runs", {"T": "I128"}),
+    ("3.2.0", "cub.bench.run_length_encode.encode", {"T": "C32", **LONG_RUNS}),
+    ("3.2.0", "cub.bench.run_length_encode.non_trivial_runs", {"T": "I128", **LONG_RUNS}),
+    ("3.2.0", "cub.bench.scan.exclusive.by_key", {"KeyT": "C32", "ValueT": "I128"}),
+    ("3.2.0", "cub.bench.select.unique", {"T": "F64", "InPlace": "true"}),
+    ("3.5.0", "cub.bench.find_if.base", {"T": "I128", "U": "I64"}),
+    ("3.5.0", "cub.bench.histogram.multi.even", {"SampleT": "I64"}),
+    ("3.5.0", "cub.bench.partition.flagged", DISTINCT),
+    ("3.5.0", "cub.bench.run_length_encode.encode", {"T": "F64"}),
+    ("3.5.0", "cub.bench.select.unique", {"T": "F64", "InPlace": "true"}),
+    ("3.6.0", "cub.bench.reduce.by_key", {"KeyT": "I16", "ValueT": "C32"}),
+    ("3.6.0", "cub.bench.select.unique_by_key", {"KeyT": "I8", "ValueT": "C32"}),
+)
+"""Versions in which calls differ, and complex numbers."""
 QUICK = Case("3.6.0", "cub.bench.adjacent_difference.subtract_left", (("OffsetT", "I64"),))
 
 
 def _cases() -> list[Case]:
+    others = [Case(version, name, tuple(axes.items())) for version, name, axes in OTHER_CALLS]
     return [
-        Case(version, benchmark, tuple(axes.items()))
-        for version in ("3.6.0", "3.0.1")
-        for benchmark, lot in SEEN.items()
-        if benchmark in compiled.benchmarks(version)
-        for axes in lot
-        if axes.keys() <= compiled.benchmarks(version)[benchmark].axes.keys()
+        *others,
+        *(
+            Case(version, benchmark, tuple(axes.items()))
+            for version in ("3.6.0", "3.0.1")
+            for benchmark, lot in SEEN.items()
+            if benchmark in compiled.benchmarks(version)
+            for axes in lot
+            if axes.keys() <= compiled.benchmarks(version)[benchmark].axes.keys()
+        ),
     ]
 
 
@@ -144,6 +177,21 @@ class Called:
         for place in self.buffers:
             if place:
                 self.runtime.release(place)
+
+
+def _has_a_run(version: str, benchmark: str) -> bool:
+    try:
+        return bool(compiled.runs(version, benchmark))
+    except InputError:
+        return False
+
+
+@pytest.mark.parametrize("version", ["3.6.0", "3.0.1"])
+def test_all_that_has_a_run_is_tried(version: str) -> None:
+    known = {name for name, one in compiled.benchmarks(version).items() if one.writable}
+    tried = {name for name in known if _has_a_run(version, name)}
+    assert len(tried) > 15
+    assert tried <= SEEN.keys() | OPEN
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
