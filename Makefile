@@ -61,7 +61,7 @@ dist: .venv/installed-dev
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable '.[cuda,benchmarks,plot,parquet,dev]'
+	$(PIP) install --editable '.[cuda,benchmarks,measure,plot,parquet,dev]'
 	@touch $@ .venv/installed
 
 clean:

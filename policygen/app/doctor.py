@@ -15,6 +15,7 @@ from policygen.paths import nearby
 NEEDED_BY = {
     "cuda": ("whatever asks the compiler, where there is no CUDA toolkit",),
     "benchmarks": ("verify-sass --benchmarks",),
+    "measure": ("measure",),
     "plot": ("db plot",),
     "parquet": ("db export -o FILE.parquet",),
     "dev": ("make test", "make check"),

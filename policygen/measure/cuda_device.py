@@ -3,9 +3,11 @@
 import ctypes
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from policygen.measure import nvml
 from policygen.measure.device import (
+    UNSUPPORTED,
     Clocks,
     DeviceError,
     GpuFacts,
@@ -16,24 +18,20 @@ from policygen.measure.device import (
 FILLED, COMPARED, MODIFIED, EXACT = 1, 2, 4, 8
 """What is done with a buffer, as units say it."""
 TEXT = 4096
-NOT_TIMED = 801
-"""CUDA's number for what is not supported."""
-SLOW = 0.9
-"""A clock below this share of the highest is no full clock."""
 
 
 class CudaDevice:
     """One GPU, by its index among those that CUDA shows."""
 
     def __init__(self, index: int, runner: Path, runtime: Path | None = None) -> None:
-        """Loads the CUDA runtime, whose names stay open in all units, and opens the GPU."""
+        """Loads the CUDA runtime, whose names stay open in all units; the GPU stays as it is."""
         if runtime is not None:
             ctypes.CDLL(str(runtime), mode=ctypes.RTLD_GLOBAL)
         self._runner = ctypes.CDLL(str(runner))
         self._index = index
         self._libraries: dict[str, ctypes.CDLL] = {}
         self._case: _OpenCase | None = None
-        self._call("policygen_open", index)
+        self._is_open = False
 
     def facts(self) -> GpuFacts:
         """Asks the runtime, and the driver's library where there is one."""
@@ -59,6 +57,10 @@ class CudaDevice:
     def open(self, case: RuntimeCase) -> bool:
         """Makes buffers with the contents that are timed."""
         self.close()
+        if not self._is_open:
+            # Only now: who asks what a GPU is may find that it is in use.
+            self._call("policygen_open", self._index)
+            self._is_open = True
         opened = _OpenCase(self, self._library(case.inputs), case)
         if opened.skipped:
             return False
@@ -94,7 +96,7 @@ class CudaDevice:
             ctypes.byref(milliseconds),
         )
         if milliseconds.value < 0:
-            raise DeviceError(NOT_TIMED, "it waits for the GPU itself and cannot be timed")
+            raise DeviceError(UNSUPPORTED, "it waits for the GPU itself and cannot be timed")
         return milliseconds.value / 1000
 
     def clocks(self) -> Clocks:
@@ -115,7 +117,7 @@ class CudaDevice:
     @property
     def _opened(self) -> "_OpenCase":
         if self._case is None:
-            raise DeviceError(NOT_TIMED, "no runtime workload is open")
+            raise DeviceError(UNSUPPORTED, "no runtime workload is open")
         return self._case
 
     def _library(self, path: str) -> ctypes.CDLL:
@@ -123,10 +125,10 @@ class CudaDevice:
             try:
                 self._libraries[path] = ctypes.CDLL(path)
             except OSError as error:
-                raise DeviceError(NOT_TIMED, f"the unit cannot be loaded: {error}") from error
+                raise DeviceError(UNSUPPORTED, f"the unit cannot be loaded: {error}") from error
         return self._libraries[path]
 
-    def _function(self, one: VariantFunction) -> object:
+    def _function(self, one: VariantFunction) -> Any:
         return getattr(self._library(one.library), one.function)
 
     def _call(self, name: str, *arguments: object) -> None:

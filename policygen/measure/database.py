@@ -84,7 +84,14 @@ class MeasuringSession:
         there = self.measured(spot) if found else frozenset()
         return {label: failure for label, failure in found.items() if label not in there}
 
-    def record(self, spot: RowSpot, variant: str, samples: Sequence[float], elapsed: float) -> None:
+    def record(
+        self,
+        spot: RowSpot,
+        variant: str,
+        samples: Sequence[float],
+        elapsed: float,
+        bandwidth: float | None = None,
+    ) -> None:
         """Writes a row, or joins samples to the one that is there; all of it or nothing."""
         where, values = self._where(spot)
         mine = np.asarray(samples, np.float64)
@@ -95,19 +102,19 @@ class MeasuringSession:
             ).fetchone()
             all_of_them = mine if there is None else self._joined(there[1], mine)
             total = elapsed + (0.0 if there is None else there[0] or 0.0)
-            cells = (total, _center(all_of_them), encode(all_of_them))
+            cells = (total, _center(all_of_them), encode(all_of_them), bandwidth)
             if there is None:
                 axes = "".join(f", {quote(axis)}" for axis in spot.workload)
                 connection.execute(
                     f"INSERT INTO {spot.table}"  # noqa: S608
-                    f" (elapsed, center, samples, variant, ctk, cccl, gpu{axes})"
-                    f" VALUES (?, ?, ?, ?, ?, ?, ?{', ?' * len(spot.workload)})",
+                    f" (elapsed, center, samples, bw, variant, ctk, cccl, gpu{axes})"
+                    f" VALUES (?, ?, ?, ?, ?, ?, ?, ?{', ?' * len(spot.workload)})",
                     (*cells, variant, *self._key, *spot.workload.values()),
                 )
             else:
                 connection.execute(
-                    f"UPDATE {spot.table} SET elapsed = ?, center = ?, samples = ?"  # noqa: S608
-                    f" WHERE {where} AND variant = ?",
+                    f"UPDATE {spot.table} SET elapsed = ?, center = ?, samples = ?,"  # noqa: S608
+                    f" bw = coalesce(?, bw) WHERE {where} AND variant = ?",
                     (*cells, *values, variant),
                 )
             connection.execute(

@@ -1,10 +1,13 @@
 """What can run variants on a GPU, and what it says of itself: the protocol of a device."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 MEMORY = 2
 """CUDA's number for a GPU that has no memory left."""
+UNSUPPORTED = 801
+"""CUDA's number for what is not supported."""
 MILD = frozenset({1, MEMORY, 9, 13, 98, 200, 209, 218, 222, 701, 801})
 """CUDA's numbers for launches that are refused before they begin: the process goes on."""
 
@@ -30,7 +33,7 @@ class VariantFunction:
     variant: str
     """The label as databases have it, `ipt_16.tpb_256`, or `base`."""
     library: str
-    """The path of the shared object."""
+    """The absolute path of the shared object."""
     function: str
     """`policygen_run_3`."""
 
@@ -40,7 +43,7 @@ class RuntimeCase:
     """A runtime workload of a workload, as a device opens it."""
 
     inputs: str
-    """The path of the inputs unit."""
+    """The absolute path of the inputs unit."""
     axes: tuple[int, ...]
     """As the unit takes them."""
     buffers: int
@@ -89,7 +92,10 @@ class Clocks:
     sm: int
     """MHz."""
     throttled: tuple[str, ...] = ()
-    """Why it runs slower than it may, in words; empty where it does not."""
+    """Why it runs slower than it may, in words: heat, or a brake of the board.
+
+    That it is idle, or has the power that it is allowed to have, is none: long runs all do that.
+    """
 
 
 class Device(Protocol):
@@ -122,3 +128,16 @@ class Device(Protocol):
     def close(self) -> None:
         """Gives back what the open runtime workload holds."""
         ...
+
+
+@runtime_checkable
+class MeasuresItself(Protocol):
+    """A device that leaves it to NVBench how often a function runs, and how it is timed."""
+
+    def nvbench(self, order: Sequence[VariantFunction], around: "AroundPlace") -> None:
+        """Measures functions in their order, once in a process."""
+        ...
+
+
+AroundPlace = Callable[[int, Callable[[], Sequence[float]]], None]
+"""Gets each place of the order, and what measures there: seconds, or a `DeviceError`."""

@@ -15,7 +15,6 @@ _VERSION_FILE = Path("/proc/driver/nvidia/version")
 # NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Thu Aug 28 …
 _VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
 REASONS: Mapping[str, str] = {
-    "nvmlClocksEventReasonSwPowerCap": "the power limit",
     "nvmlClocksThrottleReasonHwSlowdown": "a slowdown by the hardware",
     "nvmlClocksEventReasonSwThermalSlowdown": "its temperature",
     "nvmlClocksThrottleReasonHwThermalSlowdown": "its temperature",
@@ -35,9 +34,9 @@ class DriverFacts:
 
 def facts(uuid: str) -> DriverFacts:
     """Asks for the driver's version, the highest clocks and the power limit."""
-    library = _library()
+    library = management_library()
     if library is None:
-        return DriverFacts(driver=_driver_of_kernel())
+        return DriverFacts(driver=driver_of_kernel())
     handle = library.nvmlDeviceGetHandleByUUID(uuid)
     limit = _asked(lambda: library.nvmlDeviceGetEnforcedPowerLimit(handle))
     return DriverFacts(
@@ -52,7 +51,7 @@ def facts(uuid: str) -> DriverFacts:
 
 def clocks(uuid: str) -> Clocks | None:
     """Asks how fast a GPU runs, and why not faster; nothing without the library."""
-    library = _library()
+    library = management_library()
     if library is None:
         return None
     handle = library.nvmlDeviceGetHandleByUUID(uuid)
@@ -64,7 +63,7 @@ def clocks(uuid: str) -> Clocks | None:
 
 def _asked(ask: Callable[[], int]) -> int | None:
     """Not every GPU, and not every user, is told everything."""
-    library = _library()
+    library = management_library()
     assert library is not None
     with suppress(library.NVMLError, AttributeError):
         return int(ask())
@@ -72,7 +71,8 @@ def _asked(ask: Callable[[], int]) -> int | None:
 
 
 @cache
-def _library() -> Any:
+def management_library() -> Any:
+    """The library, ready to be asked; none where it, or the driver, is missing."""
     try:
         library = import_module("pynvml")
         library.nvmlInit()
@@ -81,7 +81,8 @@ def _library() -> Any:
     return library
 
 
-def _driver_of_kernel() -> str | None:
+def driver_of_kernel() -> str | None:
+    """The driver's version as the kernel tells it; none where no driver is loaded."""
     try:
         found = _VERSION.search(_VERSION_FILE.read_text(encoding="utf-8"))
     except OSError:

@@ -58,10 +58,18 @@ class WorkloadRun:
         return tuple(
             RuntimePoint(
                 dict(zip(self.axes, values, strict=True)),
-                tuple(map(_number, self.axes, values)),
+                tuple(map(self._number, self.axes, values)),
             )
             for values in product(*self.axes.values())
         )
+
+    def _number(self, axis: str, value: str) -> int:
+        words = self.binding.words.get(axis)
+        if words is None:
+            return _number(axis, value)
+        if value not in words:
+            raise InputError(f"the value {value!r} of {axis} is none of {', '.join(words)}")
+        return words.index(value)
 
 
 def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
@@ -70,9 +78,10 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
     assert isinstance(benchmark, BenchmarkBinding)
     declared = axes_of(cub.version)
     found = tuple(
-        WorkloadRun(cub, site, workload, run, _declared(declared, workload, run.subbench))
+        WorkloadRun(cub, site, workload, run.of(one), _declared(declared, workload, one))
         for site, run in _bound(cub, benchmark)
         if _holds(run, workload)
+        for one in run.every_subbench
     )
     if not found:
         name = in_words(benchmark.name, dict(workload.values))

@@ -7,6 +7,8 @@ Requests and answers are lines of JSON. `do` of a request is
 - `reference` and `check`, with `functions`: for each `at`, and then `right`, `wrong` or `failed`;
 - `sample`, with `functions` and the `order` in which they run: for each place of the order that of
   the function `at`, and then `took` or `failed`; at the end `clocks`;
+- `nvbench`, with `functions` and the `order`: the same, where NVBench measures; then `samples`
+  instead of `took`. A process does this once;
 - `close`.
 
 The last answer of each is `done`. Before a function runs, `at` is told and has left the process: of
@@ -28,7 +30,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from policygen.errors import InputError
-from policygen.measure.device import Device, DeviceError, RuntimeCase, VariantFunction
+from policygen.measure.device import (
+    UNSUPPORTED,
+    Device,
+    DeviceError,
+    MeasuresItself,
+    RuntimeCase,
+    VariantFunction,
+)
 from policygen.measure.locks import WORKER, gpu_lock
 
 STICKY = 70
@@ -36,6 +45,7 @@ STICKY = 70
 PATIENCE = 60.0
 """Seconds that a worker waits for that of a measurement that was killed, which ends still."""
 DEVICE = "policygen.measure.cuda_device"
+NVBENCH = "policygen.measure.nvbench_device"
 Request = Mapping[str, Any]
 
 
@@ -61,6 +71,7 @@ class _Server:
             "reference": self._reference,
             "check": self._check,
             "sample": self._sample,
+            "nvbench": self._nvbench,
             "close": self._close,
         }
         with self._failing(None):
@@ -129,6 +140,24 @@ class _Server:
             self._ran.add(one)
         return self._device.sample(one)
 
+    def _nvbench(self, request: Request) -> None:
+        if not isinstance(self._device, MeasuresItself):
+            raise DeviceError(UNSUPPORTED, "this worker was not started for NVBench")
+        functions, order = _functions(request), request["order"]
+        refused: set[int] = set()
+
+        def around(place: int, take: Callable[[], Sequence[float]]) -> None:
+            if (at := order[place]) in refused:
+                return
+            self._tell(at=at)
+            refused.add(at)
+            with self._failing(at):
+                self._tell(samples=list(take()))
+                refused.remove(at)
+
+        self._device.nvbench([functions[at] for at in order], around)
+        self._tell(now=False, clocks=asdict(self._device.clocks()))
+
     def _close(self, _: Request) -> None:
         self._ran.clear()
         self._device.close()
@@ -190,11 +219,18 @@ def _functions(request: Request) -> list[VariantFunction]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves a GPU, by its number, with the runner and the CUDA runtime at paths."""
-    index, runner, runtime = arguments
-    # It loads the driver, which nothing else does.
+    """Serves a GPU, by its number, with the runner and the CUDA runtime at paths.
+
+    What follows is `nvbench` and its options, where NVBench is to measure.
+    """
+    index, runner, runtime, *others = arguments
+    where = (int(index), Path(runner), Path(runtime) if runtime else None)
+    # They load the driver, which nothing else does.
+    if others[:1] == ["nvbench"]:
+        other = import_module(NVBENCH).NvbenchDevice
+        return run_worker(lambda: other(*where, others[1:]))
     device = import_module(DEVICE).CudaDevice
-    return run_worker(lambda: device(int(index), Path(runner), Path(runtime) if runtime else None))
+    return run_worker(lambda: device(*where))
 
 
 if __name__ == "__main__":

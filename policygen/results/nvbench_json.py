@@ -73,6 +73,7 @@ class State(_Part):
     axis_values: Annotated[tuple[Coordinate, ...], BeforeValidator(_or_nothing)] = ()
     summaries: Annotated[tuple[Summary, ...], BeforeValidator(_or_nothing)] = ()
     is_skipped: bool = False
+    skip_reason: str | None = None
 
     def datum(self, tag: str, name: str) -> Any:
         """A value of a summary; none where it is not there."""

@@ -1,22 +1,33 @@
 """A workload is measured everywhere or fails; what is there already is not measured again."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from policygen.measure.control import controlling
+from policygen.measure.database import MeasuringSession
 from policygen.measure.outcomes import LostGpuError
-from policygen.measure.run import PHASE
+from policygen.measure.run import PHASE, measure_workload
+from policygen.measure.writer import open_writer
+from policygen.results.decoder import Decoder
 from policygen.stopping import Stopped
 from tests.measure.measuring import (
+    ABOUT,
     ALGORITHM,
     LABELS,
+    PATIENT,
+    QUICK,
     SIZES,
     measure,
     measuring,
+    points,
     query,
     rows,
     task,
 )
-from tests.measure.simulated import Plan
+from tests.measure.simulated import FACTS, Plan
 
 ALL = {(label, size) for label in ("base", *LABELS) for size in SIZES}
 
@@ -172,3 +183,27 @@ def test_hundreds_of_variants_are_measured(db, tmp_path):
     many = task(*labels)
     measure(db, tmp_path, many, rounds=2)
     assert len(rows(db)) == 301 * 3
+
+
+def test_two_gpus_share_a_database(db, tmp_path):
+    """Each has its own runtime workloads: base and variants are of one card."""
+    with open_writer(db) as writer, ThreadPoolExecutor() as pool:
+
+        def on(number, size):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            uuid = f"GPU-{number}"
+            plan = Plan(str(folder), others=[uuid])
+            about = replace(ABOUT, gpu=replace(FACTS, uuid=uuid))
+            with (
+                Decoder() as decoder,
+                controlling(plan.command(), limits=PATIENT, watch=QUICK, locks=folder) as one,
+            ):
+                session = MeasuringSession(writer, about, decoder)
+                wanted = replace(task(), points=points(size))
+                return measure_workload(one, session, wanted, rounds=2, seed=1)
+
+        found = list(pool.map(on, range(2), SIZES[:2]))
+    assert [one.new for one in found] == [5, 5]
+    assert {size for _, size in rows(db)} == set(SIZES[:2])
+    assert len(query(db, "SELECT DISTINCT card FROM policygen_sessions")) == 2

@@ -1,6 +1,6 @@
 """Makes units of CCCL's own benchmarks, for one workload each where they can be narrowed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from policygen.rendering import fill
 
 TEMPLATE = "sass/benchmark.cu.j2"
 OPTIONS = ("--extended-lambda",)
+BASE_MACROS = {"TUNE_BASE": "1"}
+"""What CCCL's build defines for what CUB selects by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +95,28 @@ def _render(
     path: Path,
     folder: Path,
 ) -> str:
+    headers = axis_headers(Workload(benchmark, values), version)
+    types = {axes[axis]: type_of(text, version) for axis, text in values.items()}
+    return benchmark_text(path.relative_to(folder), BASE_MACROS, types, headers)
+
+
+def benchmark_text(
+    source: Path, macros: Mapping[str, str], types: Mapping[str, str], headers: Iterable[str]
+) -> str:
+    """Writes a unit of a benchmark's source, which stands below a folder of includes."""
     return fill(
         TEMPLATE,
         {
-            "includes": sorted(set(axis_headers(Workload(benchmark, values), version))),
-            "narrowed": {axes[axis]: _type(text, version) for axis, text in values.items()},
-            "source": path.relative_to(folder).as_posix(),
+            "macros": macros,
+            "includes": sorted(set(headers)),
+            "narrowed": types,
+            "source": source.as_posix(),
         },
         trim=False,
     )
 
 
-def _type(text: str, version: str) -> str:
+def type_of(text: str, version: str) -> str:
     """Spells a value as a type: a benchmark's axes are lists of types."""
     if is_constant(text):
         return f"::cuda::std::integral_constant<decltype({text}), {text}>"
