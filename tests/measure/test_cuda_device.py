@@ -55,7 +55,7 @@ def test_a_device_tells_what_it_is(device: CudaDevice) -> None:
 
 def test_a_workload_is_checked_and_timed_in_memory_that_is_given_back(device: CudaDevice) -> None:
     case, base = _opened(COPIED)
-    assert device.open(case)
+    assert device.open(case)  # the runner keeps what flushes the cache
     device.close()
     before = stub().allocated
     assert device.open(case)
