@@ -12,7 +12,6 @@ from random import Random
 from policygen.errors import InputError
 from policygen.measure.checkout import CheckoutBenchmark
 from policygen.measure.database import MeasuringSession
-from policygen.measure.tables import RowSpot
 from policygen.measure.device import GpuFacts
 from policygen.measure.locks import SESSION, gpu_lock
 from policygen.measure.nvbench_program import (
@@ -29,6 +28,7 @@ from policygen.measure.nvbench_program import (
 from policygen.measure.outcomes import Failure
 from policygen.measure.programs import BuiltPrograms
 from policygen.measure.run import Findings
+from policygen.measure.tables import RowSpot
 from policygen.model.labels import BASE
 from policygen.results.nvbench import NvbenchState
 from policygen.results.provenance import workload_text
