@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from policygen.app.filters import Filter as Filter
     from policygen.app.inputs import ResultFiles as ResultFiles
     from policygen.app.lint import audit_lint as audit_lint
+    from policygen.app.measure import Effort as Effort
+    from policygen.app.measure import measure_variants as measure_variants
+    from policygen.app.measure_compile import compile_variants as compile_variants
+    from policygen.app.measure_variants import VariantsWanted as VariantsWanted
     from policygen.app.pages import render_page as render_page
     from policygen.app.plan import Options as Options
     from policygen.app.plan import plan_tunings as plan_tunings
@@ -58,6 +62,9 @@ _EXPORTS = {
     "app.inputs": ("ResultFiles",),
     "app.lint": ("audit_lint",),
     "app.pages": ("render_page",),
+    "app.measure": ("Effort", "measure_variants"),
+    "app.measure_compile": ("compile_variants",),
+    "app.measure_variants": ("VariantsWanted",),
     "app.plan": ("Options", "plan_tunings", "read_plan"),
     "app.planned": ("Planned",),
     "app.reach": ("audit_reach",),

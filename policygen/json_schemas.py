@@ -22,6 +22,7 @@ from policygen.model.emit import Emitted
 from policygen.model.headers import Headers
 from policygen.model.lint import LintReport
 from policygen.model.measure import MeasureCompile
+from policygen.model.measured import MeasuredVariants
 from policygen.model.plan import Plan
 from policygen.model.reach import Reach
 from policygen.model.resolve import Comparison, Resolution
@@ -51,6 +52,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Headers,
     LintReport,
     MeasureCompile,
+    MeasuredVariants,
     MergeReport,
     Plan,
     Reach,

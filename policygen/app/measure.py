@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from policygen.app.filters import Filter
 from policygen.app.measure_variants import (
     ChosenWorkload,
-    Wanted,
+    VariantsWanted,
     check_compiles,
     choose_lot,
     compile_lot,
@@ -71,7 +71,7 @@ def native_arch(number: int = 0) -> str:
 def measure_variants(
     session: Session,
     where: Filter,
-    wanted: Wanted,
+    wanted: VariantsWanted,
     *,
     database: Path | None = None,
     effort: Effort | None = None,

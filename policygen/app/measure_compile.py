@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from policygen.app.filters import Filter
 from policygen.app.measure_variants import (
     ChosenWorkload,
-    Wanted,
+    VariantsWanted,
     check_compiles,
     choose_lot,
     compile_lot,
@@ -28,12 +28,12 @@ def compile_variants(
     session: Session,
     where: Filter,
     arch: str,
-    wanted: Wanted | None = None,
+    wanted: VariantsWanted | None = None,
     *,
     slots: int | None = None,
 ) -> MeasureCompile:
     """Compiles variants of the workloads that are meant, for an architecture; needs no GPU."""
-    wanted = wanted or Wanted()
+    wanted = wanted or VariantsWanted()
     toolchain = find_toolchain()
     check_compiles(toolchain, arch)
     lot = choose_lot(session, where, arch, wanted)

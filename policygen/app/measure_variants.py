@@ -29,7 +29,7 @@ SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class VariantsWanted:
     """Which variants are compiled."""
 
     labels: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class ChosenLot:
     refused: Mapping[Point, str]
 
 
-def choose_lot(session: Session, where: Filter, arch: str, wanted: Wanted) -> ChosenLot:
+def choose_lot(session: Session, where: Filter, arch: str, wanted: VariantsWanted) -> ChosenLot:
     """Chooses variants of the workloads that are meant, for an architecture."""
     opened = open_workloads(session, chosen_workloads(session, where), arch, wanted.spaces)
     chosen: dict[Point, ChosenWorkload] = {}
@@ -98,7 +98,7 @@ class ChosenWorkload:
             yield self.opened.to_compile(run, self.candidates.made)
 
 
-def _choose(opened: OpenedWorkload, wanted: Wanted) -> ChosenWorkload:
+def _choose(opened: OpenedWorkload, wanted: VariantsWanted) -> ChosenWorkload:
     classifier = Classifier(opened.space, opened.meaning)
     asked: tuple[str, ...] = ()
     if wanted.labels:
@@ -116,7 +116,7 @@ def _choose(opened: OpenedWorkload, wanted: Wanted) -> ChosenWorkload:
     return ChosenWorkload(opened, counted, told, Candidates(found.made, found.refused, base), asked)
 
 
-def _drawn(classifier: Classifier, distinct: int, wanted: Wanted) -> ClassifiedVariants:
+def _drawn(classifier: Classifier, distinct: int, wanted: VariantsWanted) -> ClassifiedVariants:
     """All variants, or so many distinct ones as are wanted."""
     if wanted.count is None:
         if distinct > MOST:

@@ -8,7 +8,7 @@ import click
 from policygen.app.filters import Filter, parse_target
 from policygen.app.measure import PROCESSES, ROUNDS, Effort, measure_variants, native_arch
 from policygen.app.measure_compile import compile_variants
-from policygen.app.measure_variants import SEED, Wanted, spaces_of
+from policygen.app.measure_variants import SEED, VariantsWanted, spaces_of
 from policygen.cli.options import cub_option, filter_options, output_options
 from policygen.cli.output import Output
 from policygen.cli.result_options import bench_option
@@ -81,7 +81,7 @@ def measure(output: Output, *, compile_only: bool, **given: Any) -> int:
     labels = [one for text in given["variants"] for one in text.split(",") if one]
     alone = not (labels or given["count"] or given["everything"] or compile_only)
     count = 0 if alone else given["count"]
-    wanted = Wanted(tuple(labels), count, given["seed"], spaces_of(given["benches"]))
+    wanted = VariantsWanted(tuple(labels), count, given["seed"], spaces_of(given["benches"]))
     effort = Effort(
         *(given[name] for name in ("processes", "rounds", "seed", "gpu", "jobs", "wait"))
     )

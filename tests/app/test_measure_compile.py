@@ -7,7 +7,7 @@ import pytest
 from policygen.app import measure_compile
 from policygen.app.filters import Filter
 from policygen.app.measure_compile import compile_variants
-from policygen.app.measure_variants import Wanted
+from policygen.app.measure_variants import VariantsWanted
 from policygen.errors import InputError
 from policygen.model.bench import ParameterRange
 from policygen.model.measure import MeasureCompile
@@ -35,7 +35,7 @@ def no_compiler(monkeypatch, tmp_path):
 
 
 def asked(where, arch="sm90", version="3.6.0", **wanted):
-    return compile_variants(session(version), where, arch, Wanted(**wanted), slots=2)
+    return compile_variants(session(version), where, arch, VariantsWanted(**wanted), slots=2)
 
 
 @slow
