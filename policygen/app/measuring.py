@@ -1,6 +1,7 @@
 """Opens workloads of a tree for measuring: what their variants mean, and how each is made."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from policygen.app.bases import headers_of_benchmarks
 from policygen.app.compilers import open_tree
@@ -97,6 +98,7 @@ def _as_headers(session: Session, ready: Mapping[Point, _Ready], arch: str) -> O
     sources = TuningTree(tree.cub, compiler.headers, data)
     planner = Planner(sources, Options(arch=arch), compiler, _alone)
     told = compiler.tell(list(ready), arch)
+    silent = replace(compiler, progress=None)  # many ask at once, and one tells how far all are
     found: dict[Point, OpenedWorkload | PolicygenError] = {}
     for point, (benchmark, space, runs) in ready.items():
         try:
@@ -108,8 +110,8 @@ def _as_headers(session: Session, ready: Mapping[Point, _Ready], arch: str) -> O
             found[point] = error
             continue
         assert isinstance(spot, FamilySpot), "a header's entries are in families"
-        meaning = EntryWorkload(spot, benchmark, point, arch)
-        headers = HeaderVariants(planner, meaning, compiler.selects)
+        meaning = EntryWorkload(spot, benchmark, point, arch, session.cub.bindings)
+        headers = HeaderVariants(planner, meaning, silent.selects, session.progress)
         found[point] = OpenedWorkload(meaning, space, runs, headers)
     return found
 

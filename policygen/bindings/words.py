@@ -41,7 +41,7 @@ class Tiles(Record):
     sizes: str
     exchanges: frozenset[str]
     algorithms: frozenset[str]
-    static: frozenset[str]
+    static: dict[str, tuple[str, ...]]
     outside: frozenset[str]
     channels: str
 

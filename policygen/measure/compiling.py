@@ -19,6 +19,8 @@ from policygen.steps import TICK, HowFar, Progress
 from policygen.stopping import stopping
 
 PHASE = "compiling variants"
+MEMORY = 3 << 30
+"""Bytes that a unit may need; one of 64 scans took 1.0 GB, and kernels of sorts are larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,9 @@ def compile_workloads(
 
     `slots` is how many units are compiled at once: by default as many as cores and memory allow.
     """
-    count = workers_of(slots)
+    if not asked:
+        return []
+    count = workers_of(slots, MEMORY)
     with threads(count) as executor:
         return _Run(executor, compiler, runner, [_State(one) for one in asked]).all(count, progress)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from policygen.measure.asking import Opened, Workers, nothing
 from policygen.measure.device import Clocks, RuntimeCase, VariantFunction
@@ -15,9 +16,16 @@ from policygen.measure.line import GoneError, Told
 from policygen.measure.locks import SESSION, gpu_lock
 from policygen.measure.order import round_order
 from policygen.measure.outcomes import Checked, Failure, Limits, Rounds, Watch
+from policygen.process import module
 
 AT_ONCE = 64
 """Runs of one request; after each the clocks are looked at."""
+
+
+def worker_command(index: int, runner: Path, runtime: Path | None) -> tuple[str, ...]:
+    """What starts the worker of a GPU, by its number, with the runner and the CUDA runtime."""
+    paths = (str(runner.absolute()), "" if runtime is None else str(runtime.absolute()))
+    return (*module("policygen.measure.worker"), str(index), *paths)
 
 
 @contextmanager
@@ -95,12 +103,16 @@ class Controller:
         self._warm(opened)
         samples: dict[VariantFunction, list[float]] = {opened.base: []}
         repeated = throttled = 0
+        more = self._watch.repeats + self._watch.share * count * len(variants) / AT_ONCE
         for number in range(count):
             fine = [one for one in variants if opened.verdicts[one] is None]
             order = round_order(opened.base, fine, number, seed)
             for start in range(0, len(order), AT_ONCE):
-                taken, again, still = self._chunk(opened, order[start : start + AT_ONCE])
-                repeated, throttled = repeated + again, throttled + still
+                some = order[start : start + AT_ONCE]
+                taken, times, slow = self._chunk(opened, some, min(int(more), self._watch.repeats))
+                more -= times
+                repeated += times * len(taken)
+                throttled += slow * len(taken)
                 for one, seconds in taken:
                     samples.setdefault(one, []).append(seconds)
         failed = failed_of(opened, variants)
@@ -138,23 +150,20 @@ class Controller:
             opened.warm = True
 
     def _chunk(
-        self, opened: Opened, order: Sequence[VariantFunction]
-    ) -> tuple[list[tuple[VariantFunction, float]], int, int]:
-        """Samples; how many were taken again, and how many are throttled still."""
-        repeated = 0
-        taken: list[tuple[VariantFunction, float]] = []
+        self, opened: Opened, order: Sequence[VariantFunction], most: int
+    ) -> tuple[list[tuple[VariantFunction, float]], int, bool]:
+        """Samples; how many times they were taken again, and whether they are throttled still."""
+        for times in range(most + 1):
+            taken: list[tuple[VariantFunction, float]] = []
 
-        def take(one: VariantFunction, told: Told) -> None:
-            taken.append((one, float(told["took"])))
+            def take(one: VariantFunction, told: Told, to: list[Any] = taken) -> None:
+                to.append((one, float(told["took"])))
 
-        for left in reversed(range(self._watch.repeats + 1)):
             if not self._is_slow(self._workers.work(opened, "sample", order, take)):
-                return taken, repeated, 0
-            if left:
-                repeated += len(taken)
-                taken.clear()
+                return taken, times, False
+            if times < most:
                 time.sleep(self._watch.pause)
-        return taken, repeated, len(taken)
+        return taken, most, True
 
     def _is_slow(self, clocks: Clocks | None) -> bool:
         """Whether the GPU ran slower than it can."""

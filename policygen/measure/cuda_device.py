@@ -18,22 +18,20 @@ from policygen.measure.device import (
 FILLED, COMPARED, MODIFIED, EXACT = 1, 2, 4, 8
 """What is done with a buffer, as units say it."""
 TEXT = 4096
-SLOW = 0.9
-"""A clock below this share of the highest is no full clock."""
 
 
 class CudaDevice:
     """One GPU, by its index among those that CUDA shows."""
 
     def __init__(self, index: int, runner: Path, runtime: Path | None = None) -> None:
-        """Loads the CUDA runtime, whose names stay open in all units, and opens the GPU."""
+        """Loads the CUDA runtime, whose names stay open in all units; the GPU stays as it is."""
         if runtime is not None:
             ctypes.CDLL(str(runtime), mode=ctypes.RTLD_GLOBAL)
         self._runner = ctypes.CDLL(str(runner))
         self._index = index
         self._libraries: dict[str, ctypes.CDLL] = {}
         self._case: _OpenCase | None = None
-        self._call("policygen_open", index)
+        self._is_open = False
 
     def facts(self) -> GpuFacts:
         """Asks the runtime, and the driver's library where there is one."""
@@ -59,6 +57,10 @@ class CudaDevice:
     def open(self, case: RuntimeCase) -> bool:
         """Makes buffers with the contents that are timed."""
         self.close()
+        if not self._is_open:
+            # Only now: who asks what a GPU is may find that it is in use.
+            self._call("policygen_open", self._index)
+            self._is_open = True
         opened = _OpenCase(self, self._library(case.inputs), case)
         if opened.skipped:
             return False

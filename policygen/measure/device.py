@@ -33,7 +33,7 @@ class VariantFunction:
     variant: str
     """The label as databases have it, `ipt_16.tpb_256`, or `base`."""
     library: str
-    """The path of the shared object."""
+    """The absolute path of the shared object."""
     function: str
     """`policygen_run_3`."""
 
@@ -43,7 +43,7 @@ class RuntimeCase:
     """A runtime workload of a workload, as a device opens it."""
 
     inputs: str
-    """The path of the inputs unit."""
+    """The absolute path of the inputs unit."""
     axes: tuple[int, ...]
     """As the unit takes them."""
     buffers: int
@@ -92,7 +92,10 @@ class Clocks:
     sm: int
     """MHz."""
     throttled: tuple[str, ...] = ()
-    """Why it runs slower than it may, in words; empty where it does not."""
+    """Why it runs slower than it may, in words: heat, or a brake of the board.
+
+    That it is idle, or has the power that it is allowed to have, is none: long runs all do that.
+    """
 
 
 class Device(Protocol):

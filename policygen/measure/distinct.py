@@ -9,7 +9,7 @@ from math import prod
 from policygen.bindings.load import types
 from policygen.bindings.variant import within_limits
 from policygen.errors import InputError
-from policygen.measure.meaning import Meaning, Part, Policy
+from policygen.measure.meaning import Meaning, Policy, PolicyPart
 from policygen.measure.space import SearchSpace, Variant
 from policygen.model.labels import as_label
 
@@ -80,10 +80,11 @@ class Classifier:
 
     space: SearchSpace
     meaning: Meaning
-    parts: tuple[Part, ...] = field(init=False)
+    parts: tuple[PolicyPart, ...] = field(init=False)
     known: list[dict[tuple[int, ...], _Outcome]] = field(init=False)
     numbers: list[dict[tuple[tuple[str, str], ...], int]] = field(init=False)
-    _possible: dict[str, int] | None = field(init=False, default=None)
+    first: tuple[dict[str, int], Policy] | None = field(init=False, default=None)
+    """A variant that can be, with its policy."""
 
     def __post_init__(self) -> None:
         self.parts = tuple(self.meaning.parts())
@@ -96,7 +97,7 @@ class Classifier:
 
     def policy(self, variant: Variant) -> Policy:
         """The whole policy of a variant; refused where there can be none."""
-        found = dict(self.meaning.policy(self.possible))
+        found = dict(self._possible()[1])
         for outcome in self._outcomes(variant):
             found |= outcome.fields
         return found
@@ -134,7 +135,7 @@ class Classifier:
 
     def counts(self) -> SpaceCounts:
         """Counts the whole space, part by part: it need not be gone through."""
-        self._check_possible()
+        self._possible()
         free = set(self.space.labels).difference(*(part.labels for part in self.parts))
         valid = prod(len(self.space.ranges[label]) for label in free)
         distinct = 1
@@ -155,25 +156,20 @@ class Classifier:
                 differ.add(outcome.number)
         return can, len(differ)
 
-    @property
-    def possible(self) -> dict[str, int]:
+    def _possible(self) -> tuple[dict[str, int], Policy]:
         """A variant that can be; refused where none of many can, with what most break."""
-        if self._possible is None:
+        if self.first is None:
             refusals: Counter[str] = Counter()
             for variant in chain(islice(self.space, FIRST), self.space.sample(DRAWN, SEED)):
                 try:
-                    self.meaning.policy(variant)
+                    self.first = variant, self.meaning.policy(variant)
                 except InputError as error:
                     refusals[error.in_line] += 1
                     continue
-                self._possible = variant
-                return variant
+                return self.first
             ((reason, _),) = refusals.most_common(1)
             raise InputError(f"no variant of {self.meaning.benchmark.name} can be: {reason}")
-        return self._possible
-
-    def _check_possible(self) -> None:
-        _ = self.possible
+        return self.first
 
     def _outcomes(self, variant: Variant) -> Iterator[_Outcome]:
         for number, part in enumerate(self.parts):
@@ -197,7 +193,7 @@ class Classifier:
         part, numbers = self.parts[number], self.numbers[number]
         try:
             policy = self.meaning.policy(
-                self.possible | dict(zip(part.labels, values, strict=True))
+                self._possible()[0] | dict(zip(part.labels, values, strict=True))
             )
         except InputError as error:
             return _Outcome(refusal=error)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from policygen.bindings.expected import value_name
 from policygen.bindings.words import words
 from policygen.dialects.family_spot import FamilySpot
-from policygen.measure.meaning import Part, Policy, joined, labels_of
-from policygen.measure.memory import check_fits, tiles
+from policygen.measure.meaning import Policy, PolicyPart, joined, labels_of
+from policygen.measure.memory import check_fits, element_bytes, is_static, tiles
 from policygen.measure.space import Variant
 from policygen.model.bindings import BenchmarkBinding, MemberRule
 from policygen.model.selection import Values
@@ -23,6 +23,8 @@ class EntryWorkload:
     benchmark: BenchmarkBinding
     point: Point
     arch: str
+    version: str
+    """Of the bindings that hold for the tree."""
 
     @property
     def base(self) -> Policy:
@@ -32,7 +34,9 @@ class EntryWorkload:
     def policy(self, variant: Variant) -> Policy:
         """All that its policy shows, with the values of a variant; refused where it cannot be."""
         found = {**self.base, **spelled(self.expected(variant))}
-        for tile in tiles(self.spot.site.name, found, self._elements()):
+        site = self.spot.site.name
+        least = element_bytes(site, dict(self.point[1]), self.version)
+        for tile in tiles(site, found, self._elements(), least):
             check_fits(tile, found, self.arch)
         return found
 
@@ -45,7 +49,7 @@ class EntryWorkload:
         unsaid = self.spot.unsaid(self.benchmark, variant)
         return {**unsaid, **self.spot.expected(self.members(variant))}
 
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[PolicyPart]:
         """The parts of the policy; a parameter that is in none of them decides nothing."""
         return joined(self._lots())
 
@@ -55,7 +59,7 @@ class EntryWorkload:
             yield labels_of(rule), (name,), rule
         # Threads are scaled by their items, and both by what is kept in shared memory.
         counts = {*words().members.threads, *words().members.items, self.spot.site.marked}
-        if self._elements():
+        if is_static(self.spot.site.name):
             counts |= {*words().tiles.algorithms}
         known = [rule for name, rule in rules.items() if name in counts]
         yield frozenset(label for rule in known for label in labels_of(rule)), (), None

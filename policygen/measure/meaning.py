@@ -17,7 +17,7 @@ Policy = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PolicyPart:
     """Parameters that decide some fields of a policy, and nothing else does."""
 
     labels: tuple[str, ...]
@@ -48,7 +48,7 @@ class Meaning(Protocol):
     def policy(self, variant: Variant) -> Policy:
         """All fields, with those of a variant; refused where there can be no such policy."""
 
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[PolicyPart]:
         """The parts of the policy; a parameter that is in none of them decides nothing."""
 
 
@@ -59,7 +59,7 @@ def labels_of(rule: MemberRule) -> frozenset[str]:
 
 def joined(
     lots: Iterable[tuple[Collection[str], Collection[str], MemberRule | None]],
-) -> list[Part]:
+) -> list[PolicyPart]:
     """Parts of what belongs together: parameters, the fields that they decide, and by which rule.
 
     Lots that share a parameter are one part; their order is that of the first parameter.
@@ -73,7 +73,9 @@ def joined(
         told = {name for group in mine for name in group[1]} | {*fields}
         rules = [one for group in mine for one in group[2]] + [rule]
         groups = [*rest, (names, told, rules)] if names else rest
-    return [Part(tuple(names), frozenset(told), _delay(rules)) for names, told, rules in groups]
+    return [
+        PolicyPart(tuple(names), frozenset(told), _delay(rules)) for names, told, rules in groups
+    ]
 
 
 def _delay(rules: Sequence[MemberRule | None]) -> tuple[str, str, str] | None:

@@ -15,7 +15,6 @@ _VERSION_FILE = Path("/proc/driver/nvidia/version")
 # NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Thu Aug 28 …
 _VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
 REASONS: Mapping[str, str] = {
-    "nvmlClocksEventReasonSwPowerCap": "the power limit",
     "nvmlClocksThrottleReasonHwSlowdown": "a slowdown by the hardware",
     "nvmlClocksEventReasonSwThermalSlowdown": "its temperature",
     "nvmlClocksThrottleReasonHwThermalSlowdown": "its temperature",

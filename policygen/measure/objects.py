@@ -123,7 +123,7 @@ def is_said_of_code(error: RefusedError) -> bool:
 def reason(error: ProcessError) -> str:
     """What the compiler says of a unit, in a line."""
     if not isinstance(error, RefusedError):
-        return visible(" ".join(part for part in (error.stderr, error.remedy) if part))
+        return visible(". ".join(part for part in (error.stderr.strip(), error.remedy) if part))
     found = _PTXAS.search(error.stderr)
     return visible(f"ptxas: it {found[2]}" if found and found[1] else error.first)
 

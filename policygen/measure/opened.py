@@ -11,7 +11,6 @@ from policygen.measure.public import PublicWorkload
 from policygen.measure.runs import WorkloadRun
 from policygen.measure.space import SearchSpace
 from policygen.measure.units import PublicPolicy, inputs_text, variants_text
-from policygen.model.labels import parse_label
 from policygen.model.workload import in_words
 
 
@@ -48,7 +47,7 @@ class OpenedWorkload:
         made, refused, base = [], {}, []
         for label in labels:
             try:
-                policy = self.meaning.policy(self._variant(label))
+                policy = self.meaning.policy(self.space.variant(label))
             except InputError as error:
                 refused[label] = error.in_line
                 continue
@@ -68,12 +67,6 @@ class OpenedWorkload:
             else:
                 base.append(label)
         return Candidates(tuple(made), refused, tuple(base))
-
-    def _variant(self, label: str) -> Mapping[str, int]:
-        values = parse_label(label)
-        if values is not None and values.keys() == {*self.space.labels}:
-            return values  # of the space that was gone through
-        return self.space.variant(label)
 
     def to_compile(self, run: WorkloadRun, candidates: Sequence[Candidate]) -> WorkloadToCompile:
         """A sub-benchmark of it with variants."""

@@ -19,7 +19,7 @@ def round_order(base: T, variants: Sequence[T], number: int, seed: int) -> list[
     The place in the order is a bias and no noise. Each second round is the one before backwards,
     so that what drifts, and who stands before whom, weighs on both sides.
     """
-    # One of several variants in a row, and not by its number: else a seed would be its neighbour.
+    # Text, so that the orders of neighbouring seeds have nothing in common.
     random = Random(f"{seed}/{number // 2}")  # noqa: S311  an order is no secret
     mixed = list(variants)
     random.shuffle(mixed)

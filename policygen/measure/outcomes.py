@@ -76,9 +76,11 @@ class Watch:
     """When samples are repeated."""
 
     repeats: int = 3
-    """Times that samples are taken again."""
-    slower: float = 0.1
-    """Share by which clocks may be below the highest that were seen."""
+    """Times that the samples of one request are taken again."""
+    share: float = 0.25
+    """Of all requests of some rounds, how many more may be repeated: some GPUs never cool."""
+    slower: float = 0.25
+    """Share by which clocks may be below the highest that were seen, as NVBench has it."""
     pause: float = 1.0
     """Seconds in which the GPU cools."""
     warm: int = 10

@@ -14,7 +14,9 @@ from policygen.planning.judge import differs
 from policygen.planning.plan import NotWritableError, Planner
 from policygen.process import threads
 from policygen.proof.overlay import overlay
+from policygen.steps import Progress, follow
 
+PHASE = "writing headers"
 Select = Callable[[Mapping[str, bytes], Point, str], Values]
 """What the compiler selects for a workload on an architecture, with changed headers."""
 
@@ -36,14 +38,16 @@ class HeaderVariants:
     planner: Planner
     meant: EntryWorkload
     select: Select
+    progress: Progress | None = None
 
     def all(
         self, space: SearchSpace, labels: Sequence[str]
     ) -> dict[str, ChangedHeaders | PolicygenError]:
         """The headers of each variant, or why there are none."""
         with threads() as pool:
-            futures = {label: pool.submit(self._attempt, space, label) for label in labels}
-            return {label: future.result() for label, future in futures.items()}
+            futures = {pool.submit(self._attempt, space, label): label for label in labels}
+            follow(futures, PHASE, self.progress)
+            return {label: future.result() for future, label in futures.items()}
 
     def _attempt(self, space: SearchSpace, label: str) -> ChangedHeaders | PolicygenError:
         try:

@@ -16,8 +16,8 @@ from policygen.dialects.user.overlay import as_policy, overlay
 from policygen.dialects.user.public import SINCE, PublicSelector, field_rules, selector_for
 from policygen.dialects.user.question import question
 from policygen.errors import InputError
-from policygen.measure.meaning import Part, Policy, joined, labels_of
-from policygen.measure.memory import Tile, check_fits, tiles
+from policygen.measure.meaning import Policy, PolicyPart, joined, labels_of
+from policygen.measure.memory import Tile, check_fits, element_bytes, tiles
 from policygen.measure.space import Variant
 from policygen.model.bindings import BenchmarkBinding, MemberRule
 from policygen.model.cub import Cub
@@ -63,7 +63,7 @@ class PublicWorkload:
             check_fits(tile, found, self.arch)
         return found
 
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[PolicyPart]:
         """The parts of the policy; a parameter that is in none of them decides nothing."""
         return joined(self._lots())
 
@@ -103,7 +103,9 @@ def public_workloads(
     for (point, on), whole in told.items():
         if on == arch and point[0] == one.benchmark.name:
             known = arguments(one, dict(point[1]), whole, version)
-            kept = tuple(tiles(one.site.name, whole.fields, _elements(one, rules, whole)))
+            least = element_bytes(one.site.name, dict(point[1]), version)
+            elements = _elements(one, rules, whole)
+            kept = tuple(tiles(one.site.name, whole.fields, elements, least))
             found[point] = PublicWorkload(one, fields, whole, point, arch, known, rules, kept)
     return found
 

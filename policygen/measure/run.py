@@ -85,41 +85,53 @@ def measure_workload(
     failed: dict[str, Failure] = {}
     for point in () if retry else task.points:
         failed |= session.failed(point.spot)
-    lacking = _lacking(session, task, processes)
-    total = max((most for counts in lacking.values() for most in counts.values()), default=0)
+    lacking = {str(point): _lacking(session, point, task, processes) for point in task.points}
+    steps = [
+        (process, point)
+        for process in range(processes)
+        for point in task.points
+        if any(n > process for one, n in lacking[str(point)].items() if one not in failed)
+    ]
     skipped: dict[str, str] = {}
-    new = done = repeated = throttled = 0
-    steps = total * len(task.points)
-    with stopping(lambda: _kept(done, steps)):
-        for process in range(total):
-            if process:
+    new = done = repeated = throttled = last = 0
+    with stopping(lambda: _kept(done, len(steps))):
+        for done, (process, point) in enumerate(steps):
+            if progress:
+                progress(HowFar(PHASE, done, len(steps), (str(point),)))
+            if process != last:
                 controller.restart()
-            for point in task.points:
-                if progress:
-                    progress(HowFar(PHASE, done, steps, (str(point),)))
-                done += 1
-                counts = lacking[str(point)]
-                if str(point) in skipped or max(counts.values()) <= process:
-                    continue
-                why = controller.open(point.case, task.base) or _unsure(controller, task.base)
-                if why is not None:
-                    skipped[str(point)] = why
-                    continue
-                todo = [
-                    one
-                    for one in task.variants
-                    if counts[one.variant] > process and one.variant not in failed
-                ]
-                found = _measure_point(controller, session, point, todo, rounds, seed, process)
-                failed |= found.failed
-                new += found.new
-                repeated += found.repeated
-                throttled += found.throttled
+                last = process
+            if str(point) in skipped:
+                continue
+            why = controller.open(point.case, task.base) or _unsure(controller, task.base)
+            if why is not None:
+                skipped[str(point)] = why
+                continue
+            counts = lacking[str(point)]
+            known = {one for one, n in counts.items() if n <= process} | failed.keys()
+            todo = [one for one in task.variants if one.variant not in known]
+            found = _measure_point(controller, session, point, todo, rounds, seed + process)
+            failed |= found.failed
+            new += found.new
+            repeated += found.repeated
+            throttled += found.throttled
     if progress:
-        progress(HowFar(PHASE, steps, steps))
+        progress(HowFar(PHASE, len(steps), len(steps)))
     labels = {one.variant for one in task.variants}
     failed = {label: one for label, one in failed.items() if label in labels}
     return Findings(failed, skipped, new, repeated, throttled)
+
+
+def _lacking(
+    session: MeasuringSession, point: RuntimeSpot, task: WorkloadTask, processes: int
+) -> dict[str, int]:
+    """In how many processes more each is to be measured; a row that is gone counts for nothing."""
+    there, times = session.measured(point.spot), session.times(point.spot)
+    labels = [one.variant for one in (task.base, *task.variants)]
+    return {
+        label: max(0, processes - len(times.get(label, ()))) if label in there else processes
+        for label in labels
+    }
 
 
 def _unsure(controller: Controller, base: VariantFunction) -> str | None:
@@ -130,18 +142,6 @@ def _unsure(controller: Controller, base: VariantFunction) -> str | None:
     return f"base differs from itself: {bad.reason}" if bad.kind == "wrong" else bad.reason
 
 
-def _lacking(
-    session: MeasuringSession, task: WorkloadTask, processes: int
-) -> dict[str, dict[str, int]]:
-    """By runtime workload and label: in how many processes more it is to be measured."""
-    labels = [one.variant for one in (task.base, *task.variants)]
-    found = {}
-    for point in task.points:
-        times = session.times(point.spot)
-        found[str(point)] = {one: max(0, processes - len(times.get(one, ()))) for one in labels}
-    return found
-
-
 def _measure_point(
     controller: Controller,
     session: MeasuringSession,
@@ -149,15 +149,13 @@ def _measure_point(
     todo: Sequence[VariantFunction],
     rounds: int,
     seed: int,
-    process: int,
 ) -> Findings:
     begun = time.monotonic()
     checked = controller.check(todo)
     for label, failure in checked.failed.items():
         session.fail(point.spot, label, failure, checked.elapsed.get(label, 0.0))
     right = [one for one in todo if one.variant in checked.right]
-    # Another order in each process.
-    found = controller.rounds(right, rounds, seed + process)
+    found = controller.rounds(right, rounds, seed)
     for label, samples in found.samples.items():
         elapsed = found.elapsed.get(label, 0.0) + checked.elapsed.get(label, 0.0)
         session.record(point.spot, label, samples, elapsed)

@@ -58,10 +58,18 @@ class WorkloadRun:
         return tuple(
             RuntimePoint(
                 dict(zip(self.axes, values, strict=True)),
-                tuple(map(_number, self.axes, values)),
+                tuple(map(self._number, self.axes, values)),
             )
             for values in product(*self.axes.values())
         )
+
+    def _number(self, axis: str, value: str) -> int:
+        words = self.binding.words.get(axis)
+        if words is None:
+            return _number(axis, value)
+        if value not in words:
+            raise InputError(f"the value {value!r} of {axis} is none of {', '.join(words)}")
+        return words.index(value)
 
 
 def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
@@ -70,14 +78,15 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
     assert isinstance(benchmark, BenchmarkBinding)
     declared = axes_of(cub.version)
     found = tuple(
-        WorkloadRun(cub, site, workload, run, _declared(declared, benchmark.name, run.subbench))
+        WorkloadRun(cub, site, workload, run.of(one), _declared(declared, workload, one))
         for site, run in _bound(cub, benchmark)
         if _holds(run, workload)
+        for one in run.every_subbench
     )
     if not found:
         name = in_words(benchmark.name, dict(workload.values))
         raise InputError(
-            f"{name} cannot be measured: no binding says how it runs",
+            f"{name} cannot be measured: {benchmark.unmeasured or 'no binding says how it runs'}",
             "A [[run]] table of schemas/bindings does: docs/bindings.md has its keys.",
         )
     return found
@@ -99,12 +108,15 @@ def _holds(run: RunBinding, workload: Workload) -> bool:
 
 
 def _declared(
-    declared: Mapping[tuple[str, str, str], tuple[str, ...]], benchmark: str, subbench: str
+    declared: Mapping[tuple[str, str, str], tuple[str, ...]], workload: Workload, subbench: str
 ) -> dict[str, tuple[str, ...]]:
+    assert isinstance(workload.call, BenchmarkBinding)
+    benchmark = workload.call.name
+    # Types that the benchmark gives no names look like runtime axes: `T` of cub.bench.find_if.
     found = {
         axis: values
         for (name, bench, axis), values in declared.items()
-        if (name, bench) == (benchmark, subbench)
+        if (name, bench) == (benchmark, subbench) and axis not in workload.values
     }
     if not found:
         raise InputError(

@@ -1,9 +1,9 @@
 """From times of processes to ratios, scores and intervals: a process is one observation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from statistics import NormalDist, fmean, median, stdev
+from statistics import NormalDist, fmean, median, stdev, variance
 
 from policygen.model.measured import MeasuredVariant, MeasuredVerdict, PointNoise, RuntimeRatio
 from policygen.model.results import Interval
@@ -35,18 +35,22 @@ class PointTimes:
 def judged(points: Sequence[PointTimes], labels: Sequence[str]) -> list[MeasuredVariant]:
     """Gives each variant that was measured on all runtime workloads its score."""
     everywhere = [one for one in labels if all(one in point.variants for point in points)]
-    return [_judged(label, points) for label in everywhere]
+    scores = {label: _weighted(points, _ratios(points, label)) for label in everywhere}
+    of_scores = _spread(scores.values())
+    of_points = [_spread(one.ratios(label) for label in everywhere) for one in points]
+    return [_judged(label, points, scores[label], of_scores, of_points) for label in everywhere]
 
 
 def noises(points: Sequence[PointTimes]) -> list[PointNoise]:
     """Tells how far base is from itself, from process to process and within one."""
+    # Half of the samples know a time worse than all of them.
     return [
         PointNoise(
             subbench=one.subbench,
             point=dict(one.point),
             seconds=median(one.base),
             between=_relative(one.base),
-            beside=_deviation_from_one(one.beside),
+            beside=_deviation_from_one(one.beside) / sqrt(2),
         )
         for one in points
     ]
@@ -54,7 +58,8 @@ def noises(points: Sequence[PointTimes]) -> list[PointNoise]:
 
 def score_noise(points: Sequence[PointTimes]) -> float | None:
     """Gives the deviation of the score of base against itself from process to process."""
-    return _relative(_weighted(points, [one.beside for one in points]))
+    scores = _weighted(points, [one.beside for one in points])
+    return _deviation_from_one(scores) / sqrt(2) if len(scores) > 1 else None
 
 
 def student(freedom: int) -> float:
@@ -68,10 +73,14 @@ def student(freedom: int) -> float:
     return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
-def _judged(label: str, points: Sequence[PointTimes]) -> MeasuredVariant:
-    ratios = [one.ratios(label) for one in points]
-    scores = _weighted(points, ratios)
-    interval = _interval(scores, _weighted(points, [one.beside for one in points]))
+def _judged(
+    label: str,
+    points: Sequence[PointTimes],
+    scores: Sequence[float],
+    of_scores: float,
+    of_points: Sequence[float],
+) -> MeasuredVariant:
+    interval = _interval(scores, of_scores)
     return MeasuredVariant(
         variant=label,
         score=fmean(scores),
@@ -85,9 +94,9 @@ def _judged(label: str, points: Sequence[PointTimes]) -> MeasuredVariant:
                 seconds=median(seconds for _, seconds in one.variants[label]),
                 base_seconds=median(seconds for seconds, _ in one.variants[label]),
                 ratio=fmean(own),
-                interval=_interval(own, one.beside),
+                interval=_interval(own, spread),
             )
-            for one, own in zip(points, ratios, strict=True)
+            for one, own, spread in zip(points, _ratios(points, label), of_points, strict=True)
         ),
     )
 
@@ -100,13 +109,23 @@ def _weighted(points: Sequence[PointTimes], ratios: Sequence[Sequence[float]]) -
     ]
 
 
-def _interval(observed: Sequence[float], beside: Sequence[float]) -> Interval | None:
-    """Where the mean lies; never surer than base is of itself."""
+def _ratios(points: Sequence[PointTimes], label: str) -> list[list[float]]:
+    return [one.ratios(label) for one in points]
+
+
+def _spread(lots: Iterable[Sequence[float]]) -> float:
+    """The standard deviation from process to process, of all variants together."""
+    shares = [variance(one) / fmean(one) ** 2 for one in lots if len(one) > 1]
+    return sqrt(fmean(shares)) if shares else 0.0
+
+
+def _interval(observed: Sequence[float], spread: float) -> Interval | None:
+    """Where the mean lies; never surer than the variants are together."""
     count = len(observed)
     if count < 2:
         return None
     middle = fmean(observed)
-    wide = max(stdev(observed), _deviation_from_one(beside) * middle)
+    wide = max(stdev(observed), spread * middle)
     half = student(count - 1) * wide / sqrt(count)
     return Interval(low=middle - half, high=middle + half)
 

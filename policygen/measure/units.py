@@ -38,6 +38,7 @@ class PublicPolicy:
 def inputs_text(run: WorkloadRun) -> str:
     """Writes the unit of a workload's buffers."""
     binding = run.binding
+    beside = {one.beside for one in binding.buffers.values()}
     buffers = [
         {
             "name": name,
@@ -46,8 +47,11 @@ def inputs_text(run: WorkloadRun) -> str:
             "fill": one.fill,
             "exact": one.exact,
             "result": one.result,
+            "compared": bool(one.result) or name in beside,
             "tolerance": one.tolerance,
             "modified": one.modified,
+            "group": one.group,
+            "beside": one.beside and list(binding.buffers).index(one.beside),
             "bitwise": any(other.exact for other in binding.buffers.values()),
         }
         for name, one in binding.buffers.items()
@@ -63,7 +67,8 @@ def variants_text(
 ) -> str:
     """Writes a unit of variants, each the values of a whole policy, or nothing for CUB's own."""
     binding = run.binding
-    in_environment = binding.form == "environment"
+    form = binding.form_in(run.cub.bindings)
+    in_environment = form == "environment"
     values = {
         **_prelude(run, _ENVIRONMENT if in_environment else ()),
         "sizes": list(binding.sizes),
@@ -72,6 +77,8 @@ def variants_text(
         "function": binding.function,
         "arguments": binding.arguments,
         "environment": binding.environment if in_environment else None,
+        "last": "stream" if binding.environment == "env" else binding.environment,
+        "storage": form == "storage",
         "policy": policy and policy.name,
         "variants": [
             {"number": number, "policy": _returned(policy, one)}

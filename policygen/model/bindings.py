@@ -345,6 +345,8 @@ class BenchmarkBinding(Call):
     writable: bool = True
     edit: str | None = None
     """What would have to be edited where no entry can take a variant's values."""
+    unmeasured: str | None = None
+    """Why it has no run."""
     note: str | None = None
 
     def values(self, label: str) -> range:

@@ -226,6 +226,48 @@ cudaError_t counted(T* to, long long count, long long first = 0, long long step 
   return each(count, write_index<T>{to, first, step});
 }
 
+template <class T>
+struct write_steps
+{
+  T* to;
+  unsigned long long seed;
+
+  __device__ static int height(unsigned long long seed, long long at)
+  {
+    return static_cast<int>(drawn(seed, at) % 61);
+  }
+  __device__ void operator()(long long at) const
+  {
+    to[at] = static_cast<T>(static_cast<float>(height(seed, at) - height(seed, at - 1)));
+  }
+};
+
+// What neighbours add up to lies between -60 and 60: prefixes are exact, also in 8 bits of a float.
+template <class T>
+cudaError_t steps(T* to, long long count)
+{
+  return each(count, write_steps<T>{to, seed});
+}
+
+template <class T>
+struct write_ramp
+{
+  T* to;
+  T step;
+
+  __device__ void operator()(long long at) const
+  {
+    to[at] = static_cast<T>(static_cast<T>(at) * step);
+  }
+};
+
+// 0, step, twice the step, …
+template <class T>
+cudaError_t ramp(T* to, long long count, T step)
+{
+  return each(count, write_ramp<T>{to, step});
+}
+
 struct difference
 {
   unsigned long long count;

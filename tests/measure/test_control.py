@@ -2,11 +2,12 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from policygen.errors import InputError
-from policygen.measure.control import controlling
+from policygen.measure.control import controlling, worker_command
 from policygen.measure.device import VariantFunction
 from policygen.measure.locks import BusyGpuError, gpu_lock
 from policygen.measure.outcomes import Limits, LostGpuError, Watch
@@ -39,6 +40,13 @@ def test_a_worker_says_what_its_gpu_is(tmp_path):
     with controlled(tmp_path) as controller:
         assert controller.facts == FACTS
     assert FACTS.label == "H200 (6144, 132, eccon)"
+
+
+def test_the_worker_of_a_gpu_is_a_module_of_ours(tmp_path, monkeypatch):
+    """It runs in a folder of its own: what it is given is no path from here."""
+    monkeypatch.chdir(tmp_path)
+    command = worker_command(1, Path("runner.so"))
+    assert command[-3:] == ("policygen.measure.worker", "1", str(tmp_path / "runner.so"))
 
 
 def test_base_and_variants_are_measured_in_rounds(tmp_path):
@@ -281,7 +289,7 @@ def test_throttled_samples_are_taken_again(tmp_path):
 
 
 def test_low_clocks_are_throttling_too(tmp_path):
-    with controlled(tmp_path, clocks=[1980, 1700, 1800]) as controller:
+    with controlled(tmp_path, clocks=[1980, 1400, 1500]) as controller:
         controller.open(case(16), BASE)
         found = controller.rounds([GOOD], 1, 1)
     assert (found.repeated, found.throttled) == (3, 0)
@@ -294,6 +302,17 @@ def test_what_is_throttled_for_ever_is_taken_and_told(tmp_path):
         found = controller.rounds([GOOD], 1, 1)
     assert len(found.samples["ipt_1"]) == 1
     assert (found.repeated, found.throttled) == (6, 3)
+
+
+def test_a_gpu_that_never_cools_costs_a_share_of_the_time(tmp_path):
+    """Of 16 requests two, as often as one may be repeated, and a quarter of the others."""
+    watch = Watch(repeats=2, pause=0.0, warm=1)
+    many = variants(*(f"ipt_{number}" for number in range(1, 57)))
+    with controlled(tmp_path, watch=watch, throttled=list(range(999))) as controller:
+        controller.open(case(16), BASE)
+        found = controller.rounds(many, 16, 1)
+    assert found.repeated == (2 + 3) * 64
+    assert found.throttled == 16 * 64 == sum(map(len, found.samples.values()))
 
 
 def test_two_measurements_do_not_share_a_gpu(tmp_path):

@@ -141,7 +141,9 @@ def test_our_own_tables_say_where_it_comes_from(session, db):
     assert [row[:-1] for row in query(db, "SELECT * FROM policygen_failures")] == [
         (*named, "ipt_1", "wrong", "3 of 9 elements differ")
     ]
-    assert query(db, "SELECT * FROM policygen_noise") == [(*named, 0, 3, center)]
+    assert query(db, "SELECT * FROM policygen_noise") == [
+        (*named, 0, 3, center, 1.5)
+    ]  # the first over the second
     assert query(db, "SELECT * FROM policygen_times") == [(1, "compile", 12.5)]
     assert query(db, "SELECT code, elapsed FROM runs") == [("0", 0.5), ("1", 0.25)]
 

@@ -79,7 +79,7 @@ def test_each_process_is_a_fresh_one(db, tmp_path):
     assert found.keys() == {f"{ALGORITHM} T=I8 Elements={size}" for size in SIZES}
     assert {spread.processes for spread in found.values()} == {4}
     assert query(db, "SELECT DISTINCT process, samples FROM policygen_noise ORDER BY 1") == [
-        (number, 4) for number in range(4)
+        (number, 4) for number in range(1, 5)
     ]
 
 
@@ -160,7 +160,7 @@ def test_where_it_lacks_a_runtime_workload_the_prior_counts_there(noisy):
     with closing(sqlite3.connect(noisy)) as connection:
         connection.execute("""DELETE FROM policygen_noise WHERE workload LIKE '%"18"%'""")
         connection.execute(
-            """DELETE FROM policygen_noise WHERE workload LIKE '%"20"%' AND process = 0"""
+            """DELETE FROM policygen_noise WHERE workload LIKE '%"20"%' AND process = 1"""
         )
         connection.commit()
     noise, case = noise_in(noisy)

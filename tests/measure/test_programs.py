@@ -113,7 +113,7 @@ def test_a_variant_that_is_refused_costs_itself_alone(compiler):
     assert list(made.programs) == ["base", GOOD]
     assert made.failed == {
         BAD: "sum.cu:7: too many items",
-        "ipt_77.tpb_128": "it was killed Is there enough memory?",
+        "ipt_77.tpb_128": "it was killed. Is there enough memory?",
     }
 
 

@@ -1,22 +1,36 @@
 """A workload is measured everywhere or fails; what is there already is not measured again."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from policygen.measure.control import controlling
+from policygen.measure.database import MeasuringSession
 from policygen.measure.outcomes import LostGpuError
-from policygen.measure.run import PHASE
+from policygen.measure.run import PHASE, measure_workload
+from policygen.measure.writer import open_writer
+from policygen.results.decoder import Decoder
+from policygen.results.samples import decode
 from policygen.stopping import Stopped
 from tests.measure.measuring import (
+    ABOUT,
     ALGORITHM,
     LABELS,
+    PATIENT,
+    QUICK,
+    RATIOS,
     SIZES,
     measure,
     measuring,
+    points,
     query,
     rows,
+    spot,
     task,
 )
-from tests.measure.simulated import Plan
+from tests.measure.simulated import FACTS, Plan
 
 ALL = {(label, size) for label in ("base", *LABELS) for size in SIZES}
 
@@ -172,3 +186,71 @@ def test_hundreds_of_variants_are_measured(db, tmp_path):
     many = task(*labels)
     measure(db, tmp_path, many, rounds=2)
     assert len(rows(db)) == 301 * 3
+
+
+def test_two_gpus_share_a_database(db, tmp_path):
+    """Each has its own runtime workloads: base and variants are of one card."""
+    with open_writer(db) as writer, ThreadPoolExecutor() as pool:
+
+        def on(number, size):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            uuid = f"GPU-{number}"
+            plan = Plan(str(folder), others=[uuid])
+            about = replace(ABOUT, gpu=replace(FACTS, uuid=uuid))
+            with (
+                Decoder() as decoder,
+                controlling(plan.command(), limits=PATIENT, watch=QUICK, locks=folder) as one,
+            ):
+                session = MeasuringSession(writer, about, decoder)
+                wanted = replace(task(), points=points(size))
+                return measure_workload(one, session, wanted, rounds=2, seed=1)
+
+        found = list(pool.map(on, range(2), SIZES[:2]))
+    assert [one.new for one in found] == [5, 5]
+    assert {size for _, size in rows(db)} == set(SIZES[:2])
+    assert len(query(db, "SELECT DISTINCT card FROM policygen_sessions")) == 2
+
+
+def test_each_process_is_fresh_and_its_samples_join_the_row(db, tmp_path):
+    wanted = task(*LABELS[:2])
+    with measuring(db, Plan(str(tmp_path), ratios=RATIOS)) as (controller, session):
+        found = measure_workload(controller, session, wanted, rounds=4, seed=7, processes=3)
+        assert controller.restarts == 2
+        times = session.times(spot(16))
+        beside = session.beside(spot(16))
+    assert found.new == 3 * 3 * len(SIZES)
+    assert {label: len(took) for label, took in times.items()} == {
+        "base": 3,
+        **dict.fromkeys(LABELS[:2], 3),
+    }
+    assert len(beside) == 3
+    samples = query(db, "SELECT samples FROM policygen_rows WHERE variant <> 'base'")
+    assert samples == [(4,)] * (3 * 2 * len(SIZES))
+    _, center, blob = rows(db)[LABELS[0], 16]
+    assert len(decode(blob)) == 12
+    assert decode(blob)[0] <= center <= decode(blob)[-1]
+
+
+def test_only_processes_that_are_lacking_are_run(db, tmp_path):
+    measure(db, tmp_path, task(*LABELS[:2]))
+    with measuring(db, Plan(str(tmp_path), ratios=RATIOS)) as (controller, session):
+        wanted = task(*LABELS[:3])
+        found = measure_workload(controller, session, wanted, rounds=4, seed=7, processes=2)
+        times = session.times(spot(20))
+        again = measure_workload(controller, session, wanted, rounds=4, seed=7, processes=2)
+    assert {label: len(took) for label, took in times.items() if label != "base"} == dict.fromkeys(
+        LABELS[:3], 2
+    )
+    # Two that have one already, and one that has none: base runs beside them in both.
+    assert found.new == len(SIZES) * (4 + 2)
+    assert again.new == 0
+
+
+def test_who_fails_in_one_process_is_not_asked_in_the_next(db, tmp_path):
+    plan = Plan(str(tmp_path), ratios=RATIOS, does={"ipt_2.tpb_64": "wrong"})
+    with measuring(db, plan) as (controller, session):
+        wanted = task(*LABELS[:2])
+        found = measure_workload(controller, session, wanted, rounds=4, seed=7, processes=2)
+    assert found.wrong.keys() == {"ipt_2.tpb_64"}
+    assert len(query(db, "SELECT * FROM policygen_failures")) == 1

@@ -257,8 +257,12 @@ def test_the_real_device_is_loaded_by_the_program_alone(tmp_path, monkeypatch):
 
     monkeypatch.setattr(worker, "import_module", lambda name: Module)
     monkeypatch.setattr(worker, "run_worker", lambda make: make() or 0)
-    assert worker.main(["1", "/runner.so"]) == 0
-    assert made == [(1, Path("/runner.so"))]
+    assert worker.main(["1", "/runner.so", "/libcudart.so.13"]) == 0
+    assert worker.main(["0", "/runner.so", ""]) == 0
+    assert made == [
+        (1, Path("/runner.so"), Path("/libcudart.so.13")),
+        (0, Path("/runner.so"), None),
+    ]
     assert worker.DEVICE == "policygen.measure.cuda_device"
 
 

@@ -90,9 +90,9 @@ def workers(count: int | None) -> AbstractContextManager[Executor]:
     return threads(workers_of(count))
 
 
-def workers_of(count: int | None) -> int:
-    """Counts them."""
-    return count or max(1, min(os.cpu_count() or 1, _memory() // MEMORY))
+def workers_of(count: int | None, memory: int = MEMORY) -> int:
+    """Counts them, where each may need so many bytes."""
+    return count or max(1, min(os.cpu_count() or 1, _memory() // memory))
 
 
 def _memory() -> int:
