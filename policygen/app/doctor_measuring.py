@@ -98,8 +98,8 @@ def _absent(error: PolicygenError) -> Check:
     found = "no GPU here"
     if isinstance(cause, PolicygenError):
         words = cause.stderr if isinstance(cause, ProcessError) else str(cause)
-        first, *_ = words.strip().splitlines() or [""]
-        found = f"nvidia-smi does not answer: {first}"
+        first = words.strip().partition("\n")[0]
+        found = ": ".join(filter(None, ("nvidia-smi does not answer", first)))
     return Check(
         name="GPU",
         state="missing",
@@ -183,7 +183,10 @@ def _use(name: str, state: GpuState) -> Check:
     if not others:
         return fine(name, "no other process computes on it", NEEDED_BY)
     numbers = ", ".join(map(str, others))
-    found = f"{len(others)} other processes compute on it, and disturb what is measured: {numbers}"
+    who = "1 other process computes on it, and disturbs"
+    if len(others) > 1:
+        who = f"{len(others)} other processes compute on it, and disturb"
+    found = f"{who} what is measured: {numbers}"
     return Check(name=name, state="optional", found=found, needed_by=NEEDED_BY)
 
 

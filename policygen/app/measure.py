@@ -23,25 +23,27 @@ from policygen.measure.control import Controller, controlling
 from policygen.measure.database import MeasuringSession, open_measurements
 from policygen.measure.device import RuntimeCase
 from policygen.measure.gpus import find_gpu
+from policygen.measure.nvbench_program import NvbenchSettings
+from policygen.measure.nvbench_rounds import controlling_nvbench, nvbench_options
 from policygen.measure.objects import ObjectCompiler, runtime_of
 from policygen.measure.run import Findings, RuntimeSpot, WorkloadTask, measure_workload
 from policygen.measure.runs import WorkloadRun
 from policygen.measure.sessions import About
 from policygen.measure.statistics import PointTimes, judged, noises, score_noise
 from policygen.measure.tables import RowSpot
-from policygen.model.labels import BASE
+from policygen.measure.times import times_of
 from policygen.model.measured import (
     FailureKind,
     MeasuredVariant,
     MeasuredVariants,
     MeasuredWorkload,
+    Method,
     VariantFailure,
 )
 from policygen.model.workload import Point as WorkloadPoint
 from policygen.process import module
 from policygen.proof.deps import Listings
 from policygen.proof.toolchain import find_toolchain
-from policygen.results.weights import importance
 
 PROCESSES = 5
 ROUNDS = 20
@@ -61,6 +63,13 @@ class Effort:
     """How many units are compiled at once; none: as many as cores and memory allow."""
     patience: float = 0.0
     """Seconds to wait for a GPU that somebody else measures on."""
+    nvbench: NvbenchSettings | None = None
+    """When NVBench has enough samples, where it measures: in each process one runtime workload."""
+
+    @property
+    def method(self) -> Method:
+        """What times runs."""
+        return "events" if self.nvbench is None else "nvbench"
 
 
 def native_arch(number: int = 0) -> str:
@@ -95,7 +104,11 @@ def measure_variants(
         if runners := [one.runner for each in made.values() for one in _fine(each)]:
             runtime = runtime_of(toolchain)
             command = (*module(WORKER), str(effort.gpu), str(runners[0]), str(runtime or ""))
-            controller = stack.enter_context(controlling(command, patience=effort.patience))
+            with_nvbench = effort.nvbench
+            start = controlling if with_nvbench is None else controlling_nvbench
+            if with_nvbench is not None:
+                command = (*command, *nvbench_options(with_nvbench))
+            controller = stack.enter_context(start(command, patience=effort.patience))
             facts = controller.facts
             label, driver = facts.label, facts.driver
             about = About(
@@ -103,7 +116,7 @@ def measure_variants(
                 f"v{session.cub.version}",
                 facts,
                 toolchain.version,
-                "events",
+                effort.method,
                 effort.seed,
             )
             path = database or folder / "measured.db"
@@ -117,7 +130,7 @@ def measure_variants(
             arch=gpu.arch,
             toolchain=f"nvcc {toolchain.version}",
             driver=driver,
-            method="events",
+            method=effort.method,
             processes=effort.processes,
             rounds=effort.rounds,
             seed=effort.seed,
@@ -219,51 +232,14 @@ def _asked(task: _Task, run: WorkloadRun, made: CompiledWorkload) -> WorkloadTas
 
 def _times(task: _Task, found: Sequence[tuple[WorkloadTask, Findings]]) -> list[PointTimes]:
     """What the database has of what was asked, now or before."""
-    weights = {
-        id(point): _weight(point, asked)
+    spots = [
+        point.spot
         for asked, one in found
         for point in asked.points
         if str(point) not in one.skipped
-    }
-    total = sum(weights.values())
-    return [
-        _point_times(task, point, weights[id(point)] / total)
-        for asked, _ in found
-        for point in asked.points
-        if id(point) in weights
     ]
-
-
-def _point_times(task: _Task, point: RuntimeSpot, weight: float) -> PointTimes:
-    times = task.rows.times(point.spot)
-    axes = {a: v for a, v in point.spot.workload.items() if "{ct}" not in a}
-    return PointTimes(
-        subbench=point.spot.subbench,
-        point=axes,
-        weight=weight,
-        base=[center for _, center in times[BASE]],
-        beside=task.rows.beside(point.spot),
-        variants={label: _pairs(times[BASE], own) for label, own in times.items() if label != BASE},
-    )
-
-
-def _pairs(
-    base: Sequence[tuple[int, float]], own: Sequence[tuple[int, float]]
-) -> list[tuple[float, float]]:
-    """Base and a variant in the same process: the first of a session with its first, and so on."""
-    found = []
-    for number in dict.fromkeys(session for session, _ in own):
-        sides = [[c for session, c in side if session == number] for side in (base, own)]
-        found += list(zip(*sides, strict=False))
-    return found
-
-
-def _weight(point: RuntimeSpot, asked: WorkloadTask) -> float:
-    found = 1.0
-    for (name, subbench, axis), values in asked.declared.items():
-        if "{io}" in axis and (name, subbench) == (point.spot.algorithm, point.spot.subbench):
-            found *= importance(values.index(point.spot.workload[axis]), len(values))
-    return found
+    declared = {key: values for asked, _ in found for key, values in asked.declared.items()}
+    return times_of(task.rows, spots, declared)
 
 
 def _failures(

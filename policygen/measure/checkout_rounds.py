@@ -135,17 +135,23 @@ class _Measuring:
     """Seconds that base took at most."""
     of_base: frozenset[PointKey] | None = None
     """The runtime workloads that base measured."""
+    ran: int = 0
+    """How often base has run, in all sessions."""
     new: int = 0
 
     def begin(self, labels: Sequence[str], rounds: int) -> dict[str, int]:
         """Makes the tables; how many runs each label lacks."""
-        fewest = dict.fromkeys([BASE, *labels], rounds)
+        counts: list[dict[str, int]] = []
         for spot in self.spots.values():
             self.session.prepare(spot, self.task.benchmark.declared)
             self.failed |= self.session.failed(spot)
             times = self.session.times(spot)
-            fewest = {one: min(count, len(times.get(one, ()))) for one, count in fewest.items()}
-        return {label: rounds - count for label, count in fewest.items()}
+            if BASE in times:  # what base skips nobody lacks
+                counts.append({one: len(times.get(one, ())) for one in (BASE, *labels)})
+        self.ran = max((one[BASE] for one in counts), default=0)
+        if not counts:
+            return dict.fromkeys([BASE, *labels], rounds)
+        return {one: max(0, rounds - min(each[one] for each in counts)) for one in counts[0]}
 
     def one(self, label: str) -> None:
         """Runs one program, and keeps what it measured."""
@@ -164,8 +170,10 @@ class _Measuring:
         why = next(iter(run.skipped.values()), "it took no samples")
         if label == BASE:
             self.slowest = max(self.slowest or 0.0, run.elapsed)
-            self.skipped |= run.skipped
             self.of_base = frozenset(measured)
+            self.skipped |= {
+                in_words(self.spots[key]): why for key in self.spots.keys() - measured.keys()
+            }
             if not measured:
                 self._fail(label, Failure("error", why), run.elapsed)
         elif self.of_base and (lacking := self.of_base - measured.keys()):
@@ -176,6 +184,11 @@ class _Measuring:
             elapsed = run.elapsed / len(measured)
             self.session.record(self.spots[key], label, samples, elapsed, state.bandwidth)
             self.new += 1
+            if label == BASE:
+                # They are read sorted, and every second one is compared with the others.
+                Random(self.ran).shuffle(samples)  # noqa: S311  an order is no secret
+                self.session.noise(self.spots[key], self.ran, samples)
+        self.ran += label == BASE
 
     def _measured(self, run: ProgramRun) -> dict[PointKey, tuple[NvbenchState, list[float]]]:
         """What has samples, by runtime workload; those that were not asked for are none."""
@@ -200,6 +213,11 @@ class _Measuring:
 
 def _key(spot: RowSpot) -> PointKey:
     return spot.subbench, workload_text(spot.workload)
+
+
+def in_words(spot: RowSpot) -> str:
+    """As what was skipped names it: `base T{ct}=F32 Elements{io}[pow2]=16`."""
+    return " ".join([spot.subbench, *(f"{axis}={value}" for axis, value in spot.workload.items())])
 
 
 def _kept(done: int, total: int) -> str:

@@ -10,17 +10,11 @@ from policygen.measure.line import Told
 from policygen.measure.nvbench_program import NvbenchSettings
 from policygen.measure.order import round_order
 from policygen.measure.outcomes import Limits, Rounds, Watch
-from policygen.process import module
-
-WORKER = "policygen.measure.worker"
 
 
-def nvbench_worker(
-    index: int, runner: Path, runtime: Path | None, settings: NvbenchSettings
-) -> tuple[str, ...]:
-    """The command of a worker whose samples are NVBench's own."""
-    where = (str(index), str(runner), str(runtime or ""))
-    return (*module(WORKER), *where, "nvbench", *settings.arguments)
+def nvbench_options(settings: NvbenchSettings) -> tuple[str, ...]:
+    """What stands behind a worker's command for samples that are NVBench's own."""
+    return ("nvbench", *settings.arguments)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class Nvml:
     NVMLError = NvmlError
     NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
     NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
-    nvmlClocksEventReasonSwPowerCap = 4
+    nvmlClocksEventReasonSwPowerCap = 4  # noqa: N815  the library's name
 
     def __init__(self, **told):
         self.told = {
@@ -164,7 +164,7 @@ def test_what_disturbs_a_measurement_is_told(places, monkeypatch):
     )
     found, status = checks()
     assert status == 0
-    assert found["GPU 0 use"].found.startswith("1 other processes compute on it")
+    assert found["GPU 0 use"].found.startswith("1 other process computes on it, and disturbs")
     assert found["GPU 0 use"].found.endswith(": 4711")
     assert found["GPU 0 speed"].found == "slowed down now: the power limit"
     assert found["GPU 0 MIG"].state == "optional"
@@ -261,4 +261,4 @@ def test_a_driver_without_a_gpu_that_answers_is_told(places):
         "nvidia-smi does not answer: NVIDIA-SMI has failed because it; policygen measure"
     )
     smi(places, "", status=9)
-    assert checks()[0]["GPU"].found.startswith("nvidia-smi does not answer: ;")
+    assert checks()[0]["GPU"].found.startswith("nvidia-smi does not answer; policygen measure")

@@ -12,7 +12,7 @@ from policygen.errors import InputError
 from policygen.measure import checkout_rounds
 from policygen.measure.checkout import open_checkout
 from policygen.measure.checkout_rounds import CheckoutTask, measure_programs
-from policygen.measure.database import About, open_session
+from policygen.measure.database import About, open_measurements
 from policygen.measure.locks import BusyGpuError, gpu_lock
 from policygen.measure.nvbench_program import NvbenchSettings
 from policygen.measure.programs import BuiltPrograms
@@ -51,7 +51,7 @@ def measure(tmp_path, benchmark):
         settings = settings or NvbenchSettings()
         task = CheckoutTask(benchmark, WORKLOAD, BuiltPrograms(programs, {}), gpu, chosen, settings)
         about = About("13.2.86", "v3.0.1", gpu, "13.2.86", "nvbench", 1)
-        with open_session(tmp_path / "run.db", about) as session:
+        with open_measurements(tmp_path / "run.db", about) as session:
             return measure_programs(task, session, rounds=rounds, seed=1, locks=tmp_path)
 
     return run
@@ -149,7 +149,7 @@ def test_what_base_skips_is_left_out_and_what_a_variant_skips_is_its_failure(tmp
     base = ProgramPlan(skips=("16",), why="too small")
     found = measure(base=base, **{GOOD: ProgramPlan(skips=("16",))})
     (name,) = found.skipped
-    assert name.endswith("Elements{io}=2^16")
+    assert name == "base T{ct}=F32 OffsetT{ct}=I32 Elements{io}[pow2]=16"
     assert list(found.skipped.values()) == ["too small"]
     assert found.failed == {}
     assert {size for _, size in rows(tmp_path)} == {"20"}
@@ -195,7 +195,7 @@ def test_who_waits_is_told_how_far_it_is(tmp_path, benchmark):
     task = CheckoutTask(benchmark, WORKLOAD, BuiltPrograms({"base": program}, {}), GPU, SIZES)
     about = About("13.2.86", "v3.0.1", GPU, "13.2.86", "nvbench", 1)
     told = []
-    with open_session(tmp_path / "run.db", about) as session:
+    with open_measurements(tmp_path / "run.db", about) as session:
         measure_programs(task, session, rounds=2, seed=1, locks=tmp_path, progress=told.append)
     assert [(one.done, one.total) for one in told] == [(0, 2), (1, 2), (2, 2)]
     assert told[0].running == (f"base of {NAME}",)

@@ -9,7 +9,7 @@ import pytest
 from policygen.measure import worker
 from policygen.measure.control import controlling
 from policygen.measure.nvbench_program import NvbenchSettings
-from policygen.measure.nvbench_rounds import controlling_nvbench, nvbench_worker
+from policygen.measure.nvbench_rounds import controlling_nvbench, nvbench_options
 from policygen.measure.outcomes import LostGpuError, Watch
 from tests.measure.simulated import BASE, Plan, case, variants
 from tests.measure.simulated_nvbench import SAMPLES, command
@@ -100,15 +100,9 @@ def test_a_worker_without_nvbench_is_not_asked_for_ever(tmp_path):
 
 def test_the_command_of_a_worker_names_nvbenchs_options(monkeypatch):
     settings = NvbenchSettings("stdrel", min_samples=20, timeout=0.05)
-    told = nvbench_worker(2, Path("/a/runner.so"), None, settings)
-    assert (
-        told[-9:]
-        == (
-            *("2", "/a/runner.so", "", "nvbench"),
-            *("--stopping-criterion", "stdrel", "--min-samples", "20", "--timeout"),
-            "0.05",
-        )[-9:]
-    )
+    where = ["2", "/a/runner.so", ""]
+    options = ["--stopping-criterion", "stdrel", "--min-samples", "20", "--timeout", "0.05"]
+    assert nvbench_options(settings) == ("nvbench", *options)
     seen = []
 
     class Seen:
@@ -122,12 +116,11 @@ def test_the_command_of_a_worker_names_nvbenchs_options(monkeypatch):
         )
     monkeypatch.setattr(worker, "NVBENCH", "tests.measure.NvbenchDevice")
     monkeypatch.setattr(worker, "DEVICE", "tests.measure.CudaDevice")
-    own = list(told[told.index("2") :])
-    worker.main(own)
+    worker.main([*where, *nvbench_options(settings)])
     worker.main(["0", "/a/runner.so", "/a/libcudart.so"])
     worker.main(["0", "/a/runner.so", ""])
     assert seen == [
-        (2, Path("/a/runner.so"), None, own[4:]),
+        (2, Path("/a/runner.so"), None, options),
         (0, Path("/a/runner.so"), Path("/a/libcudart.so")),
         (0, Path("/a/runner.so"), None),
     ]
