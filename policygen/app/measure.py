@@ -19,7 +19,7 @@ from policygen.app.measure_variants import (
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import CompiledWorkload
-from policygen.measure.control import Controller, controlling
+from policygen.measure.control import Controller, controlling, worker_command
 from policygen.measure.database import MeasuringSession, open_measurements
 from policygen.measure.device import RuntimeCase
 from policygen.measure.gpus import find_gpu
@@ -41,13 +41,13 @@ from policygen.model.measured import (
     VariantFailure,
 )
 from policygen.model.workload import Point as WorkloadPoint
-from policygen.process import module
 from policygen.proof.deps import Listings
 from policygen.proof.toolchain import find_toolchain
 
 PROCESSES = 5
 ROUNDS = 20
-WORKER = "policygen.measure.worker"
+ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""CUDA counts GPUs as the driver's own program does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,8 @@ class Effort:
     """How many units are compiled at once; none: as many as cores and memory allow."""
     patience: float = 0.0
     """Seconds to wait for a GPU that somebody else measures on."""
-    nvbench: NvbenchSettings | None = None
-    """When NVBench has enough samples, where it measures: in each process one runtime workload."""
-
-    @property
-    def method(self) -> Method:
-        """What times runs."""
-        return "events" if self.nvbench is None else "nvbench"
+    method: Method = "events"
+    """What times runs; NVBench has one runtime workload in each process."""
 
 
 def native_arch(number: int = 0) -> str:
@@ -103,12 +98,12 @@ def measure_variants(
         label, driver = gpu.name, gpu.driver
         if runners := [one.runner for each in made.values() for one in _fine(each)]:
             runtime = runtime_of(toolchain)
-            command = (*module(WORKER), str(effort.gpu), str(runners[0]), str(runtime or ""))
-            with_nvbench = effort.nvbench
-            start = controlling if with_nvbench is None else controlling_nvbench
-            if with_nvbench is not None:
-                command = (*command, *nvbench_options(with_nvbench))
-            controller = stack.enter_context(start(command, patience=effort.patience))
+            command = worker_command(effort.gpu, runners[0], runtime)
+            start = controlling
+            if effort.method == "nvbench":
+                start = controlling_nvbench
+                command = (*command, *nvbench_options(NvbenchSettings()))
+            controller = stack.enter_context(start(command, patience=effort.patience, more=ORDER))
             facts = controller.facts
             label, driver = facts.label, facts.driver
             about = About(
@@ -123,7 +118,7 @@ def measure_variants(
             rows = stack.enter_context(open_measurements(path, about))
             rows.time("compiling", compiled)
             for point, one in lot.chosen.items():
-                task = _Task(session, controller, rows, one, made[point], where, effort)
+                task = _MeasuringTask(session, controller, rows, one, made[point], where, effort)
                 workloads.append(_measured(task, point))
         return MeasuredVariants(
             cub=session.cub,
@@ -149,7 +144,7 @@ def _folder() -> "TemporaryDirectory[str]":
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class _MeasuringTask:
     """A workload that is compiled, and what measures it."""
 
     session: Session
@@ -162,7 +157,7 @@ class _Task:
     effort: Effort
 
 
-def _measured(task: _Task, point: WorkloadPoint) -> MeasuredWorkload:
+def _measured(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
     name, axes = point
     problems = [in_line(one) for one in task.made if isinstance(one, PolicygenError)]
     if problems:
@@ -209,7 +204,7 @@ def _measured(task: _Task, point: WorkloadPoint) -> MeasuredWorkload:
     )
 
 
-def _asked(task: _Task, run: WorkloadRun, made: CompiledWorkload) -> WorkloadTask:
+def _asked(task: _MeasuringTask, run: WorkloadRun, made: CompiledWorkload) -> WorkloadTask:
     base, *variants = made.functions
     binding, name = run.binding, run.benchmark.name
     types = {f"{axis}{{ct}}": value for axis, value in run.workload.values.items()}
@@ -230,7 +225,9 @@ def _asked(task: _Task, run: WorkloadRun, made: CompiledWorkload) -> WorkloadTas
     return WorkloadTask(base, tuple(variants), tuple(points), declared)
 
 
-def _times(task: _Task, found: Sequence[tuple[WorkloadTask, Findings]]) -> list[PointTimes]:
+def _times(
+    task: _MeasuringTask, found: Sequence[tuple[WorkloadTask, Findings]]
+) -> list[PointTimes]:
     """What the database has of what was asked, now or before."""
     spots = [
         point.spot
@@ -243,7 +240,7 @@ def _times(task: _Task, found: Sequence[tuple[WorkloadTask, Findings]]) -> list[
 
 
 def _failures(
-    task: _Task, found: Sequence[tuple[WorkloadTask, Findings]]
+    task: _MeasuringTask, found: Sequence[tuple[WorkloadTask, Findings]]
 ) -> dict[str, VariantFailure]:
     chosen = task.chosen
     known: dict[str, tuple[FailureKind, str]] = {}
@@ -260,7 +257,9 @@ def _failures(
 
 
 def _told(
-    task: _Task, known: Mapping[str, MeasuredVariant], failures: Mapping[str, VariantFailure]
+    task: _MeasuringTask,
+    known: Mapping[str, MeasuredVariant],
+    failures: Mapping[str, VariantFailure],
 ) -> Iterator[MeasuredVariant]:
     """Those that were asked for; one that comes to the same policy as another has its score."""
     classified = task.chosen.classified

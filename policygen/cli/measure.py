@@ -1,18 +1,27 @@
 """`policygen measure`: what variants are worth on a GPU of this machine, beside base."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from policygen.app.doctor_measuring import examine_measuring, exit_status
 from policygen.app.filters import Filter, parse_target
-from policygen.app.measure import PROCESSES, ROUNDS, Effort, measure_variants, native_arch
+from policygen.app.measure import (
+    PROCESSES,
+    ROUNDS,
+    Effort,
+    measure_variants,
+    native_arch,
+)
 from policygen.app.measure_compile import compile_variants
 from policygen.app.measure_variants import SEED, VariantsWanted, spaces_of
-from policygen.cli.options import cub_option, filter_options, output_options
+from policygen.cli.options import arch_option, cub_option, filter_options, output_options
 from policygen.cli.output import Output
 from policygen.cli.result_options import bench_option
 from policygen.cli.start import start
+from policygen.report.views.doctor import print_doctor
 from policygen.report.views.measure import print_measured
 from policygen.report.views.measure_compile import print_compiled
 
@@ -64,31 +73,49 @@ COUNT = click.IntRange(min=1)
 )
 @click.option("--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]")
 @click.option(
+    "--method",
+    type=click.Choice(["events", "nvbench"]),
+    default="events",
+    show_default=True,
+    help="What times runs: events of CUDA, or NVBench's own samples.",
+)
+@click.option("--doctor", is_flag=True, help="Say what this machine can measure, and no more.")
+@click.option(
     "--compile-only", is_flag=True, help="Compile the variants and count them; needs no GPU."
 )
-@click.option("--arch", metavar="ARCH", help="What to compile for.  [default: the GPU's own]")
+@partial(arch_option, text="What --compile-only compiles for.  [default: the GPU's own]")
 @filter_options
 @cub_option
 @output_options
-def measure(output: Output, *, compile_only: bool, **given: Any) -> int:
+def measure(output: Output, *, compile_only: bool, doctor: bool, **given: Any) -> int:
     """Measures variants beside base on a GPU of this machine, and checks what they compute.
 
     Base and variants run in turn, in fresh processes, each with the results of base, or it is
     reported. A row is in the database as soon as it is known; the same command goes on where it
     was. The exit status is 1 when a variant fails, is wrong, or cannot be.
     """
+    if doctor:
+        checks = examine_measuring()
+        output.show(checks, print_doctor)
+        return exit_status(checks)
     where = Filter((), given["regex"], given["axes"], ())
     labels = [one for text in given["variants"] for one in text.split(",") if one]
     alone = not (labels or given["count"] or given["everything"] or compile_only)
     count = 0 if alone else given["count"]
     wanted = VariantsWanted(tuple(labels), count, given["seed"], spaces_of(given["benches"]))
     effort = Effort(
-        *(given[name] for name in ("processes", "rounds", "seed", "gpu", "jobs", "wait"))
+        processes=given["processes"],
+        rounds=given["rounds"],
+        seed=given["seed"],
+        gpu=given["gpu"],
+        slots=given["jobs"],
+        patience=given["wait"],
+        method=given["method"],
     )
     session = start(given["cub"], quiet=output.quiet)
     if compile_only:
-        arch = given["arch"] or native_arch(effort.gpu)
-        spaces = compile_variants(session, where, parse_target([arch]), wanted, slots=effort.slots)
+        arch = parse_target(given["archs"] or [native_arch(effort.gpu)])
+        spaces = compile_variants(session, where, arch, wanted, slots=effort.slots)
         output.show(spaces, print_compiled)
         return int(not spaces.is_fine)
     if alone:

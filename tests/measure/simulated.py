@@ -5,6 +5,7 @@ it is checked or (`sample: …`) when it is timed: crash, exit, hang, sticky, me
 """
 
 import json
+import math
 import os
 import signal
 import sys
@@ -123,7 +124,8 @@ class SimulatedDevice:
         if does == "sample" and self._does(what):
             return float(what)
         noise = 1 + self.random.uniform(-0.01, 0.01) + self.plan.shift * (self.process % 3)
-        return 1e-5 * 2 ** (self.axes[0] - 16) / self.plan.ratios.get(one.variant, 1.0) * noise
+        size = self.axes[0] if self.axes[0] < 64 else math.log2(self.axes[0])
+        return 1e-5 * 2 ** (size - 16) / self.plan.ratios.get(one.variant, 1.0) * noise
 
     def clocks(self):
         number = self._next("clocks")
