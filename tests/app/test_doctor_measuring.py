@@ -215,7 +215,7 @@ def test_who_may_lock_clocks_is_told_and_nothing_is_tried(places, monkeypatch):
 @pytest.mark.parametrize(
     ("driver", "release", "words"),
     [
-        ("570.1", "13.2", "CUDA_HOME with its toolkit (its wheels have no nvcc), and pip install"),
+        ("570.1", "13.2", "CUDA_HOME with its toolkit (its wheels have no nvcc), and the packages"),
         ("440.1", "13.2", "NVIDIA's driver 580"),
         ("470.1", "12.9", "NVIDIA's driver 525"),
     ],
