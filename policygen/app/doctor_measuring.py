@@ -121,7 +121,7 @@ def _driver(driver: str | None, toolchain: Toolchain | None) -> Check:
     if older is not None:
         remedy += (
             f"; or CUDA {older}: CUDA_HOME with its toolkit (its wheels have no nvcc), and"
-            f" pip install 'cuda-bindings=={older}.*' nvidia-curand-cu{older}"
+            f" the packages cuda-bindings=={older}.* and nvidia-curand-cu{older}"
         )
     found = f"{driver}; what nvcc of CUDA {major} makes needs {least} or newer"
     return _problem("driver", "broken", found, remedy)

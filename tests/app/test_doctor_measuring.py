@@ -33,7 +33,7 @@ class Nvml:
     NVMLError = NvmlError
     NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
     NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
-    nvmlClocksEventReasonSwPowerCap = 4  # noqa: N815  the library's name
+    nvmlClocksEventReasonSwThermalSlowdown = 4  # noqa: N815  the library's name
 
     def __init__(self, **told):
         self.told = {
@@ -166,7 +166,7 @@ def test_what_disturbs_a_measurement_is_told(places, monkeypatch):
     assert status == 0
     assert found["GPU 0 use"].found.startswith("1 other process computes on it, and disturbs")
     assert found["GPU 0 use"].found.endswith(": 4711")
-    assert found["GPU 0 speed"].found == "slowed down now: the power limit"
+    assert found["GPU 0 speed"].found == "slowed down now: its temperature"
     assert found["GPU 0 MIG"].state == "optional"
     assert found["GPU 0"].found.endswith("for one process at a time")
 
@@ -215,7 +215,7 @@ def test_who_may_lock_clocks_is_told_and_nothing_is_tried(places, monkeypatch):
 @pytest.mark.parametrize(
     ("driver", "release", "words"),
     [
-        ("570.1", "13.2", "CUDA_HOME with its toolkit (its wheels have no nvcc), and pip install"),
+        ("570.1", "13.2", "CUDA_HOME with its toolkit (its wheels have no nvcc), and the packages"),
         ("440.1", "13.2", "NVIDIA's driver 580"),
         ("470.1", "12.9", "NVIDIA's driver 525"),
     ],
