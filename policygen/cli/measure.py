@@ -15,6 +15,7 @@ from policygen.app.measure import (
     measure_variants,
     native_arch,
 )
+from policygen.app.measure_checkout import measure_checkout
 from policygen.app.measure_compile import compile_variants
 from policygen.app.measure_variants import SEED, VariantsWanted, spaces_of
 from policygen.cli.options import arch_option, cub_option, filter_options, output_options
@@ -79,6 +80,12 @@ COUNT = click.IntRange(min=1)
     show_default=True,
     help="What times runs: events of CUDA, or NVBench's own samples.",
 )
+@click.option(
+    "--benchmarks",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Measure this CCCL checkout's own benchmarks with NVBench; results are not compared.",
+)
 @click.option("--doctor", is_flag=True, help="Say what this machine can measure, and no more.")
 @click.option(
     "--compile-only", is_flag=True, help="Compile the variants and count them; needs no GPU."
@@ -113,6 +120,17 @@ def measure(output: Output, *, compile_only: bool, doctor: bool, **given: Any) -
         method=given["method"],
     )
     session = start(given["cub"], quiet=output.quiet)
+    if given["benchmarks"] is not None:
+        document = measure_checkout(
+            given["benchmarks"],
+            where,
+            labels,
+            database=given["db"],
+            effort=effort,
+            progress=session.progress,
+        )
+        output.show(document, print_measured)
+        return int(not document.is_fine)
     if compile_only:
         arch = parse_target(given["archs"] or [native_arch(effort.gpu)])
         spaces = compile_variants(session, where, arch, wanted, slots=effort.slots)

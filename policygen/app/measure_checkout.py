@@ -1,0 +1,198 @@
+"""`policygen measure --benchmarks`: a checkout's own benchmarks, as CCCL's search runs them."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from policygen.app.filters import Filter
+from policygen.app.measure import ORDER, Effort
+from policygen.app.measure_variants import check_compiles, in_line
+from policygen.errors import InputError, PolicygenError
+from policygen.measure.checkout import BenchmarkCheckout, CheckoutBenchmark, open_checkout
+from policygen.measure.checkout_rounds import CheckoutTask, measure_programs
+from policygen.measure.control import controlling, worker_command
+from policygen.measure.database import MeasuringSession, open_measurements
+from policygen.measure.device import GpuFacts
+from policygen.measure.gpus import find_gpu
+from policygen.measure.nvbench_library import find_library
+from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
+from policygen.measure.programs import BuiltPrograms, ProgramCompiler, build_programs
+from policygen.measure.run import Findings
+from policygen.measure.sessions import About
+from policygen.measure.statistics import judged, noises, score_noise
+from policygen.measure.times import times_of
+from policygen.measure.units import runner_text
+from policygen.model.measured import (
+    MeasuredVariant,
+    MeasuredVariants,
+    MeasuredWorkload,
+    VariantFailure,
+)
+from policygen.model.workload import axis_name
+from policygen.proof.deps import Listings
+from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.steps import Progress
+
+
+def measure_checkout(
+    checkout: Path,
+    where: Filter,
+    labels: Sequence[str],
+    *,
+    database: Path | None = None,
+    effort: Effort | None = None,
+    progress: Progress | None = None,
+) -> MeasuredVariants:
+    """Builds programs of base and variants, and runs them in turn; results are not compared."""
+    effort = effort or Effort()
+    begun = time.monotonic()
+    gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
+    check_compiles(toolchain, gpu.arch)
+    library = find_library(toolchain)
+    opened = open_checkout(checkout, where.pattern)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(_folder()))
+        facts = _facts(toolchain, gpu.arch, folder, effort)
+        compiler = ProgramCompiler(toolchain, library, opened, gpu.arch, folder)
+        made = list(_built(opened, compiler, where, labels, effort, progress))
+        compiled = time.monotonic() - begun
+        cccl = f"v{opened.cub.version}"
+        about = About(toolchain.version, cccl, facts, toolchain.version, "nvbench", effort.seed)
+        path = database or folder / "measured.db"
+        rows = stack.enter_context(open_measurements(path, about))
+        rows.time("compiling", compiled)
+        workloads = []
+        for benchmark, workload, built in made:
+            if isinstance(built, PolicygenError):
+                workloads.append(_problem(benchmark, workload, built))
+                continue
+            task = CheckoutTask(benchmark, workload, built, facts, _chosen(benchmark, where))
+            found = measure_programs(
+                task,
+                rows,
+                rounds=effort.processes,
+                seed=effort.seed,
+                patience=effort.patience,
+                progress=progress,
+            )
+            workloads.append(_measured(task, rows, found, labels))
+        return MeasuredVariants(
+            cub=opened.cub,
+            arch=gpu.arch,
+            toolchain=f"nvcc {toolchain.version}",
+            driver=facts.driver,
+            method="nvbench",
+            processes=effort.processes,
+            rounds=1,
+            seed=effort.seed,
+            database=None if database is None else str(database),
+            workloads=tuple(workloads),
+            seconds=time.monotonic() - begun,
+            compiling=compiled,
+            gpu=facts.label,
+            ctk=toolchain.version,
+            cccl=cccl,
+        )
+
+
+def _folder() -> "TemporaryDirectory[str]":
+    return TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True)
+
+
+def _facts(toolchain: Toolchain, arch: str, folder: Path, effort: Effort) -> GpuFacts:
+    """Asks a worker, which gives the GPU back."""
+    compiler = ObjectCompiler(toolchain, folder, Listings())
+    runner = compiler.make(ObjectSource(runner_text(), (), arch))
+    command = worker_command(effort.gpu, runner, runtime_of(toolchain))
+    with controlling(command, patience=effort.patience, more=ORDER) as controller:
+        return controller.facts
+
+
+_Built = tuple[CheckoutBenchmark, Mapping[str, str], BuiltPrograms | PolicygenError]
+
+
+def _built(
+    opened: BenchmarkCheckout,
+    compiler: ProgramCompiler,
+    where: Filter,
+    labels: Sequence[str],
+    effort: Effort,
+    progress: Progress | None,
+) -> Iterator[_Built]:
+    for benchmark in opened.benchmarks.values():
+        for chosen in _workloads(benchmark, where):
+            workload = benchmark.workload(chosen)
+            try:
+                built: BuiltPrograms | PolicygenError = build_programs(
+                    compiler, benchmark, workload, labels, slots=effort.slots, progress=progress
+                )
+            except PolicygenError as error:
+                built = error
+            yield benchmark, workload, built
+
+
+def _workloads(benchmark: CheckoutBenchmark, where: Filter) -> Iterator[dict[str, str]]:
+    """The values of the axes of compile time that `-a` leaves."""
+    wanted = {axis_name(axis): values for axis, values in where.values.items()}
+    left = {
+        axis_name(axis): tuple(v for v in values if v in wanted.get(axis_name(axis), {v}))
+        for axis, values in benchmark.benchmark.ct_axes.items()
+    }
+    for axis, values in left.items():
+        if not values:
+            raise InputError(f"-a leaves no value of {axis} of {benchmark.benchmark.name}")
+    for values in product(*left.values()):
+        yield dict(zip(left, values, strict=True))
+
+
+def _chosen(benchmark: CheckoutBenchmark, where: Filter) -> dict[str, list[str]]:
+    """What `-a` says of runtime axes."""
+    compiled = {axis_name(axis) for axis in benchmark.benchmark.ct_axes}
+    return {a: sorted(v) for a, v in where.values.items() if axis_name(a) not in compiled}
+
+
+def _problem(
+    benchmark: CheckoutBenchmark, workload: Mapping[str, str], error: PolicygenError
+) -> MeasuredWorkload:
+    return MeasuredWorkload(
+        benchmark=benchmark.benchmark.name,
+        workload=_plain(workload),
+        variants=(),
+        problem=in_line(error),
+    )
+
+
+def _measured(
+    task: CheckoutTask, rows: MeasuringSession, found: Findings, labels: Sequence[str]
+) -> MeasuredWorkload:
+    there = [spot for spot in task.spots if rows.times(spot)]
+    times = times_of(rows, there, task.benchmark.declared)
+    known = {one.variant: one for one in judged(times, labels)}
+    failed = {
+        **{
+            label: VariantFailure(kind=one.kind, reason=one.reason)
+            for label, one in found.failed.items()
+        },
+        **{
+            label: VariantFailure(kind="compile", reason=reason)
+            for label, reason in task.built.failed.items()
+        },
+    }
+    return MeasuredWorkload(
+        benchmark=task.name,
+        workload=_plain(task.workload),
+        variants=tuple(
+            known.get(label) or MeasuredVariant(variant=label, failed=failed.get(label))
+            for label in labels
+        ),
+        noise=tuple(noises(times)),
+        score_noise=score_noise(times),
+        skipped=tuple(dict(spot.workload) for spot in task.spots if not rows.times(spot)),
+    )
+
+
+def _plain(workload: Mapping[str, str]) -> dict[str, str]:
+    return {axis_name(axis): value for axis, value in workload.items()}
