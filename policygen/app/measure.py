@@ -23,6 +23,7 @@ from policygen.measure.control import Controller, controlling, worker_command
 from policygen.measure.database import MeasuringSession, open_measurements
 from policygen.measure.device import RuntimeCase
 from policygen.measure.gpus import find_gpu
+from policygen.measure.noise import measure_noise
 from policygen.measure.nvbench_program import NvbenchSettings
 from policygen.measure.nvbench_rounds import controlling_nvbench, nvbench_options
 from policygen.measure.objects import ObjectCompiler, runtime_of
@@ -164,24 +165,33 @@ def _measured(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
         return MeasuredWorkload(
             benchmark=name, workload=dict(axes), variants=(), problem=problems[0]
         )
-    before = task.controller.restarts
+    before = task.controller.ended
     found: list[tuple[WorkloadTask, Findings]] = []
     for run, made in zip(task.chosen.opened.runs, _fine(task.made), strict=True):
         asked = _asked(task, run, made)
-        found.append(
-            (
-                asked,
-                measure_workload(
-                    task.controller,
-                    task.rows,
-                    asked,
-                    rounds=task.effort.rounds,
-                    seed=task.effort.seed,
-                    processes=task.effort.processes,
-                    progress=task.session.progress,
-                ),
-            )
+        findings = measure_workload(
+            task.controller,
+            task.rows,
+            asked,
+            rounds=task.effort.rounds,
+            seed=task.effort.seed,
+            processes=task.effort.processes,
+            progress=task.session.progress,
         )
+        found.append((asked, findings))
+        if task.effort.method == "events":
+            there = [point for point in asked.points if str(point) not in findings.skipped]
+            # Where variants were in few processes, base is in some more: what is its noise?
+            measure_noise(
+                task.controller,
+                task.rows,
+                asked.base,
+                there,
+                rounds=task.effort.rounds,
+                seed=task.effort.seed,
+                declared=asked.declared,
+                progress=task.session.progress,
+            )
     times = _times(task, found)
     labels = [one.variant for asked, _ in found[:1] for one in asked.variants]
     judged_ones = {one.variant: one for one in judged(times, labels)}
@@ -200,7 +210,7 @@ def _measured(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
         ),
         repeated=sum(one.repeated for _, one in found),
         throttled=sum(one.throttled for _, one in found),
-        restarts=max(0, task.controller.restarts - before - (task.effort.processes - 1)),
+        restarts=task.controller.ended - before,
     )
 
 

@@ -56,12 +56,18 @@ class Controller:
     def __init__(self, workers: Workers, watch: Watch) -> None:
         self.facts = workers.facts
         self._workers, self._watch = workers, watch
+        self._asked = 0
         self._fastest = 0
 
     @property
     def restarts(self) -> int:
         """Processes that were started after the first one."""
         return self._workers.restarts
+
+    @property
+    def ended(self) -> int:
+        """Processes that crashed, hung, or were of no more use."""
+        return self.restarts - self._asked
 
     def open(
         self, case: RuntimeCase, base: VariantFunction, *, checking: bool = True
@@ -123,6 +129,7 @@ class Controller:
 
     def restart(self) -> None:
         """Starts a fresh process; what was open is open in it, and what was found out stays."""
+        self._asked += 1
         self._workers.another()
 
     def _begin(self) -> Opened:

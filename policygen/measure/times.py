@@ -28,7 +28,7 @@ def _point_times(rows: MeasuringSession, spot: RowSpot, weight: float) -> PointT
         subbench=spot.subbench,
         point={a: v for a, v in spot.workload.items() if "{ct}" not in a},
         weight=weight,
-        base=[center for _, center in times[BASE]],
+        base=rows.noise_centers(spot) or [center for _, center in times[BASE]],
         beside=rows.beside(spot),
         variants={label: _pairs(times[BASE], own) for label, own in times.items() if label != BASE},
     )
