@@ -274,7 +274,8 @@ def _told(
     """Those that were asked for; one that comes to the same policy as another has its score."""
     classified = task.chosen.classified
     stands_for = {**{label: label for label in classified.refused}, **classified.stands_for}
-    for label in task.chosen.labels or stands_for:
+    drawn = (*(one.label for one in classified.distinct), *classified.refused)
+    for label in task.chosen.labels or drawn:
         own = stands_for[label]
         if own in known:
             yield known[own].model_copy(update={"variant": label})

@@ -93,8 +93,8 @@ def test_a_table_shows_them(simulated, capsys, monkeypatch):
     assert simulated("--variant", f"{FAST},{SLOW}", "-v") == 0
     out = capsys.readouterr().out
     assert "cub.bench.reduce.sum T=F32 OffsetT=I32" in out
-    (fast,) = [row for row in out.splitlines() if row.startswith(f"{FAST} ")]
-    assert "faster" in fast
+    (fast,) = [row for row in out.splitlines() if row.endswith(f"faster   {FAST}")]
+    assert fast.startswith(("1.09", "1.10"))
     assert "base from process to process: 16:" in out
     assert "Elements{io}[pow2]=28" in out
     assert max(map(len, out.splitlines())) <= 80
@@ -191,3 +191,12 @@ def test_the_doctor_says_what_is_missing(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["measure", "--doctor"]) == 3
     assert "GPU" in capsys.readouterr().out
+
+
+def test_of_many_the_best_are_shown(simulated, capsys):
+    assert simulated("--count", "30", "--processes", "1") == 0
+    out = capsys.readouterr().out
+    assert "the best 20 of 30; all: -v, or policygen db top\n" in out
+    scores = [float(row.split()[0]) for row in out.splitlines() if "not sure" in row]
+    assert len(scores) == 20
+    assert scores == sorted(scores, reverse=True)

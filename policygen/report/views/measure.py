@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from policygen.model.measured import MeasuredVariant, MeasuredVariants, MeasuredWorkload
 from policygen.model.results import Interval
 from policygen.model.workload import in_words
-from policygen.report.blocks import BLANK, Block, Note, Table, Words
+from policygen.report.blocks import BLANK, Block, Column, Note, Table, Words
 from policygen.report.console import plural, printed, tree_line
 
 STYLES = {"faster": "green", "slower": "red", "equal": "dim"}
 MICRO = 1e6
+SHOWN = 20
+"""Variants of a workload that are shown without -v, the best ones."""
 
 
 def measured(document: MeasuredVariants, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -36,13 +38,22 @@ def measured(document: MeasuredVariants, *, head: bool, verbose: bool) -> Iterat
 
 def _workload(workload: MeasuredWorkload, *, verbose: bool) -> Iterator[Block]:
     scored = [one for one in workload.variants if one.score is not None]
+    best = sorted(scored, key=lambda one: -(one.score or 0))[:SHOWN]
+    shown = scored if verbose or len(scored) <= SHOWN else best
     if scored:
         yield Table(
-            ("variant", "score", "95 %", "", "least", "most"),
-            [_row(one) for one in scored],
-            styles=[STYLES.get(one.verdict or "", "") for one in scored],
+            # Names are long, and fold where they stand last.
+            (
+                *(Column(title, "whole") for title in ("score", "95 %", "least", "most")),
+                Column("", "name"),
+                "variant",
+            ),
+            [_row(one) for one in shown],
+            styles=[STYLES.get(one.verdict or "", "") for one in shown],
             label="variants beside base",
         )
+    if len(shown) < len(scored):
+        yield Note(f"the best {SHOWN} of {len(scored):,}; all: -v, or policygen db top", "dim")
     for one in workload.variants:
         if one.failed is not None:
             style = "red" if one.failed.kind == "wrong" else "yellow"
@@ -60,12 +71,12 @@ def _row(one: MeasuredVariant) -> list[str | float]:
     assert one.score is not None
     ratios = [row.ratio for row in one.runtime]
     return [
-        one.variant,
         one.score,
         _between(one.interval),
-        one.verdict or "not sure",
         min(ratios),
         max(ratios),
+        one.verdict or "not sure",
+        one.variant,
     ]
 
 
