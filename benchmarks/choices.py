@@ -1,13 +1,15 @@
 """How often a search chooses what is not faster, and how often it finds what is: simulated.
 
     python -m benchmarks.choices [--searches 1000] [--seed 1] [--figure docs/images/choices.svg]
-        [--noise repeats]
+        [--noise repeats | --noise measured]
 
 The noise is that of processes that ran the same code on an H200 (fixtures/measured/processes.csv),
-or of two searches there (repeats.csv). `schemas/noise.toml` was fitted with the searches and with
-the first series of processes; simulated is the second one, which was measured afterwards. Each run
-of a variant gets three of the measured rows, each with a normal factor, so that runtime workloads
-stay as correlated as they were. The rules are those of the program; only samples are left out.
+of two searches there (repeats.csv), or of `policygen measure` (paired.csv: base over variant in a
+process; a run is five of them, and the program takes its noise from the run). `schemas/noise.toml`
+was fitted with the searches and with the first series of processes; simulated is the second one,
+which was measured afterwards. Each run of a variant gets three of the measured rows, each with a
+normal factor, so that runtime workloads stay as correlated as they were. The rules are those of the
+program; only samples are left out.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from policygen.results.confirm import confirm, finalists
 from policygen.results.database import Database, ResultTable
 from policygen.results.load import Floats
 from policygen.results.luck import FINALISTS, MOST
+from policygen.results.measured_noise import NoiseKey, noise_key
 from policygen.results.score import Scores, score_case
 
 MEASURED = Path(__file__).parents[1] / "fixtures/measured"
@@ -39,6 +42,9 @@ GAIN = 0.03
 AT_ONCE = 3
 GPU = "H200 (6016, 132, eccon)"
 RULES = Rules()
+PROCESSES = 5
+BASE_SECONDS = (7.2e-6, 8.96e-6, 27.9e-6, 247e-6)
+"""What base of reduce.sum takes for F32, 2^16 to 2^28 elements, on that H200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +56,14 @@ class Benchmark:
     base: Floats
     noise: Floats
     """Logarithms by run and runtime workload."""
+    processes: int = 1
+    """Of a run; with several of them the run tells its noise itself."""
 
 
 def benchmarks(noise: str) -> tuple[Benchmark, ...]:
     """Those that were measured so."""
+    if noise == "measured":
+        return (_measured(NAMES[0]),)
     if noise == "repeats":
         return tuple(_repeated(name) for name in NAMES if _rows("repeats.csv", name))
     return tuple(_processes(name) for name in NAMES)
@@ -80,6 +90,15 @@ def _processes(name: str) -> Benchmark:
 def _rows(file: str, name: str) -> list[dict[str, str]]:
     with (MEASURED / file).open(encoding="utf-8", newline="") as stream:
         return [row for row in csv.DictReader(stream) if row["benchmark"] == name]
+
+
+def _measured(name: str) -> Benchmark:
+    """How far base over a variant is in a process from its mean over processes."""
+    rows = _rows("paired.csv", name)
+    sizes = [column for column in rows[0] if column.isdecimal()]
+    noise = np.array([[float(row[size]) for size in sizes] for row in rows])
+    points = tuple((size,) for size in sizes)
+    return Benchmark(name, points, np.array(BASE_SECONDS), noise, PROCESSES)
 
 
 def _repeated(name: str) -> Benchmark:
@@ -119,24 +138,40 @@ class Simulation:
         if chosen is not None:
             speeds = speeds[[0, *chosen]]
             names = [BASE, *(names[index] for index in chosen)]
-        noise = self._noise(runs * len(speeds)).reshape(runs, len(speeds), -1)
+        processes = self._benchmark.processes
+        noise = self._noise(runs * len(speeds) * processes)
+        noise = noise.reshape(runs, len(speeds), processes, -1)
+        files = tuple(
+            self._database(index, names, one + np.log(speeds)[:, None, None])
+            for index, one in enumerate(noise)
+        )
+        noise = -noise.mean(axis=2)
         centers = self._benchmark.base / speeds[:, None] * np.exp(noise)
         part = Part(self._table, self._benchmark.points, centers, np.zeros(centers.shape, np.int64))
-        files = tuple(self._database(index) for index in range(runs))
-        key = RunKey(gpu=GPU, ctk="13.0", cccl="v3.0.3")
-        return Case(self._benchmark.name, key, {}, files, tuple(names), (part,))
+        return Case(self._benchmark.name, KEY, {}, files, tuple(names), (part,))
 
     def _noise(self, rows: int) -> Floats:
         pool = self._benchmark.noise
+        if self._benchmark.processes > 1:  # there are thousands of them
+            return np.asarray(pool[self._random.integers(0, len(pool), rows)])
         picked = pool[self._random.integers(0, len(pool), (rows, AT_ONCE))]
         factors = self._random.normal(size=(rows, AT_ONCE, 1))
         return np.asarray((picked * factors).sum(axis=1) / AT_ONCE**0.5)
 
-    def _database(self, index: int) -> Database:
-        return Database(Path(f"run{index}.db"), _NOWHERE, (), {}, ())
+    def _database(self, index: int, names: Sequence[str], ratios: Floats) -> Database:
+        """A run; where it is several processes, with what each of them found."""
+        pairs: dict[NoiseKey, dict[tuple[int, str], list[float]]] = {}
+        if ratios.shape[1] > 1:
+            for number, point in enumerate(self._benchmark.points):
+                workload = dict(zip(self._table.rt_axes, point, strict=True))
+                key = noise_key(KEY, self._benchmark.name, "base", workload)
+                own = enumerate(names[1:], 1)
+                pairs[key] = {(1, name): ratios[at, :, number].tolist() for at, name in own}
+        return Database(Path(f"run{index}.db"), _NOWHERE, (), {}, (), pairs=pairs)
 
 
 _NOWHERE = sqlite3.connect(":memory:")
+KEY = RunKey(gpu=GPU, ctk="13.0", cccl="v3.0.3")
 
 
 def variants_of(scores: Scores) -> list[ScoredVariant]:
@@ -263,7 +298,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--searches", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--noise", choices=("processes", "repeats"), default="processes")
+    parser.add_argument(
+        "--noise", choices=("processes", "repeats", "measured"), default="processes"
+    )
     given = parser.parse_args(argv)
     found = table(given.searches, given.seed, given.noise)
     print(in_words(found, given.searches))

@@ -139,7 +139,7 @@ def test_text_in_markdown_stays_in_its_line_and_cell(text):
     bare = re.sub(r"\\[!-/:-@\[-`{-~]", " ", ours)
     assert not set(bare) & set("\\`*[]|~<$")
     assert not re.search(r"@\w|#\d|://|www\.|gh-\d|&[#\w]", bare, re.IGNORECASE)
-    assert not re.match(r"\s*(?:[-+>=]|\d+[.)])", told)
+    assert not re.match(r"\s*(?:[-+>=]|\d+[.)](?: |$))", told)
 
 
 @given(ANY)

@@ -43,7 +43,7 @@ class NvbenchDevice(CudaDevice):
             self._bench = import_module(MODULE)
             self._bench.run_all_benchmarks  # noqa: B018  it is loaded when it is looked for
         except ImportError as error:
-            words = f"{MODULE} cannot be loaded: {error}. Install it: {add('measure')}"
+            words = f"cuda.bench cannot be loaded: {error}. Install it: {add('measure')}"
             raise DeviceError(UNSUPPORTED, words) from error
         super().__init__(index, runner, runtime)
         self._options = options

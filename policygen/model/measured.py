@@ -6,7 +6,7 @@ from policygen.model.arch import Arch
 from policygen.model.base import Document, Record
 from policygen.model.cub import Cub
 from policygen.model.labels import Variant
-from policygen.model.results import Interval, RunKey
+from policygen.model.results import Interval
 
 MeasuredVerdict = Literal["faster", "slower", "equal"]
 """`equal`: the interval holds 1."""
@@ -85,7 +85,7 @@ class MeasuredWorkload(Record):
     """Why nothing of it was measured."""
 
 
-class MeasuredVariants(Document, RunKey):
+class MeasuredVariants(Document):
     """What `policygen measure --json` prints."""
 
     format: Literal["policygen/measure/1"] = "policygen/measure/1"
@@ -93,6 +93,10 @@ class MeasuredVariants(Document, RunKey):
     arch: Arch
     toolchain: str
     driver: str
+    gpu: str
+    """As databases name it."""
+    ctk: str
+    cccl: str
     method: Method
     processes: int
     """Fresh processes, over which intervals are made."""

@@ -45,8 +45,10 @@ def test_a_worker_says_what_its_gpu_is(tmp_path):
 def test_the_worker_of_a_gpu_is_a_module_of_ours(tmp_path, monkeypatch):
     """It runs in a folder of its own: what it is given is no path from here."""
     monkeypatch.chdir(tmp_path)
-    command = worker_command(1, Path("runner.so"))
-    assert command[-3:] == ("policygen.measure.worker", "1", str(tmp_path / "runner.so"))
+    runner, runtime = tmp_path / "runner.so", tmp_path / "libcudart.so.13"
+    command = worker_command(1, Path("runner.so"), Path("libcudart.so.13"))
+    assert command[-4:] == ("policygen.measure.worker", "1", str(runner), str(runtime))
+    assert worker_command(0, Path("runner.so"), None)[-2:] == (str(runner), "")
 
 
 def test_base_and_variants_are_measured_in_rounds(tmp_path):
