@@ -32,13 +32,14 @@ from policygen.measure.runs import WorkloadRun
 from policygen.measure.sessions import About
 from policygen.measure.statistics import PointTimes, judged, noises, score_noise
 from policygen.measure.tables import RowSpot
-from policygen.measure.times import times_of
+from policygen.measure.times import runtime_axes, times_of
 from policygen.model.measured import (
     FailureKind,
     MeasuredVariant,
     MeasuredVariants,
     MeasuredWorkload,
     Method,
+    SkippedPoint,
     VariantFailure,
 )
 from policygen.model.workload import Point as WorkloadPoint
@@ -203,10 +204,10 @@ def _measured(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
         noise=tuple(noises(times)),
         score_noise=score_noise(times),
         skipped=tuple(
-            dict(spot.spot.workload)
+            SkippedPoint(point=runtime_axes(point.spot), reason=one.skipped[str(point)])
             for asked, one in found
-            for spot in asked.points
-            if str(spot) in one.skipped
+            for point in asked.points
+            if str(point) in one.skipped
         ),
         repeated=sum(one.repeated for _, one in found),
         throttled=sum(one.throttled for _, one in found),

@@ -12,7 +12,7 @@ from policygen.app.measure import ORDER, Effort
 from policygen.app.measure_variants import check_compiles, in_line
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.checkout import BenchmarkCheckout, CheckoutBenchmark, open_checkout
-from policygen.measure.checkout_rounds import CheckoutTask, measure_programs
+from policygen.measure.checkout_rounds import CheckoutTask, in_words, measure_programs
 from policygen.measure.control import controlling, worker_command
 from policygen.measure.database import MeasuringSession, open_measurements
 from policygen.measure.device import GpuFacts
@@ -23,12 +23,13 @@ from policygen.measure.programs import BuiltPrograms, ProgramCompiler, build_pro
 from policygen.measure.run import Findings
 from policygen.measure.sessions import About
 from policygen.measure.statistics import judged, noises, score_noise
-from policygen.measure.times import times_of
+from policygen.measure.times import runtime_axes, times_of
 from policygen.measure.units import runner_text
 from policygen.model.measured import (
     MeasuredVariant,
     MeasuredVariants,
     MeasuredWorkload,
+    SkippedPoint,
     VariantFailure,
 )
 from policygen.model.workload import axis_name
@@ -190,7 +191,11 @@ def _measured(
         ),
         noise=tuple(noises(times)),
         score_noise=score_noise(times),
-        skipped=tuple(dict(spot.workload) for spot in task.spots if not rows.times(spot)),
+        skipped=tuple(
+            SkippedPoint(point=runtime_axes(spot), reason=found.skipped[in_words(spot)])
+            for spot in task.spots
+            if in_words(spot) in found.skipped
+        ),
     )
 
 

@@ -26,6 +26,8 @@ from policygen.proof.toolchain import Toolchain
 MOST = 5000
 """Distinct variants of a workload that are compiled without being asked for by number."""
 SEED = 1
+MANY = 20
+"""Workloads, above which it is said how to choose among them: each takes seconds to minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,10 @@ class ChosenLot:
 
 def choose_lot(session: Session, where: Filter, arch: str, wanted: VariantsWanted) -> ChosenLot:
     """Chooses variants of the workloads that are meant, for an architecture."""
-    opened = open_workloads(session, chosen_workloads(session, where), arch, wanted.spaces)
+    workloads = chosen_workloads(session, where)
+    if len(workloads) > MANY:
+        session.note(f"{len(workloads):,} workloads are meant: -R and -a choose among them")
+    opened = open_workloads(session, workloads, arch, wanted.spaces)
     chosen: dict[Point, ChosenWorkload] = {}
     refused: dict[Point, str] = {}
     for point, one in opened.items():

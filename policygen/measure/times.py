@@ -22,11 +22,16 @@ def times_of(
     ]
 
 
+def runtime_axes(spot: RowSpot) -> dict[str, str]:
+    """What tells a runtime workload from the others of its workload."""
+    return {axis: value for axis, value in spot.workload.items() if "{ct}" not in axis}
+
+
 def _point_times(rows: MeasuringSession, spot: RowSpot, weight: float) -> PointTimes:
     times = rows.times(spot)
     return PointTimes(
         subbench=spot.subbench,
-        point={a: v for a, v in spot.workload.items() if "{ct}" not in a},
+        point=runtime_axes(spot),
         weight=weight,
         base=rows.noise_centers(spot) or [center for _, center in times[BASE]],
         beside=rows.beside(spot),

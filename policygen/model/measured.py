@@ -62,6 +62,14 @@ class PointNoise(Record):
     """That of the ratio of base to itself within a process."""
 
 
+class SkippedPoint(Record):
+    """A runtime workload that is not measured."""
+
+    point: dict[str, str]
+    reason: str
+    """The benchmark skips it, or the GPU has not enough memory."""
+
+
 class MeasuredWorkload(Record):
     """One workload, its variants in the order in which they were named."""
 
@@ -71,8 +79,7 @@ class MeasuredWorkload(Record):
     noise: tuple[PointNoise, ...] = ()
     score_noise: float | None = None
     """The standard deviation of base's score against itself from process to process."""
-    skipped: tuple[dict[str, str], ...] = ()
-    """Runtime workloads that the benchmark skips."""
+    skipped: tuple[SkippedPoint, ...] = ()
     repeated: int = 0
     """Samples that were taken again, as the GPU was throttled."""
     throttled: int = 0

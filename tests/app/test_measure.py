@@ -158,7 +158,8 @@ def test_a_runtime_workload_can_be_chosen(simulated, capsys):
 def test_a_point_that_the_benchmark_skips_is_told(simulated, capsys):
     assert simulated("--variant", FAST, "--json", skips=[1 << 16]) == 0
     (workload,) = told(capsys).workloads
-    assert [point["Elements{io}[pow2]"] for point in workload.skipped] == ["16"]
+    ((point, reason),) = [(one.point, one.reason) for one in workload.skipped]
+    assert (point, reason) == ({"Elements{io}[pow2]": "16"}, "the benchmark skips it")
     assert len(workload.variants[0].runtime) == 3
 
 

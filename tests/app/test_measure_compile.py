@@ -1,10 +1,11 @@
 """How many variants there are, differ, and fail: `policygen measure --compile-only`."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from policygen.app import measure_compile
+from policygen.app import measure_compile, measure_variants
 from policygen.app.filters import Filter
 from policygen.app.measure_compile import compile_variants
 from policygen.app.measure_variants import VariantsWanted
@@ -137,3 +138,16 @@ def test_the_document_has_the_fields_that_tools_rely_on(no_compiler):
     assert fields <= told["workloads"][0].keys()
     assert told["format"] == "policygen/measure-compile/1"
     assert MeasureCompile.model_validate_json(json.dumps(told)).workloads == document.workloads
+
+
+def test_many_workloads_are_announced(monkeypatch):
+    told = []
+    noting = replace(session("3.6.0"), note=told.append)
+    monkeypatch.setattr(measure_variants, "open_workloads", lambda *_: {})
+    where = Filter((), "cub.bench.reduce.sum$", (), ())
+    assert measure_variants.choose_lot(noting, where, "sm90", VariantsWanted()).chosen == {}
+    assert told == []
+    everything = Filter((), "cub.bench.reduce", (), ())
+    measure_variants.choose_lot(noting, everything, "sm90", VariantsWanted())
+    (words,) = told
+    assert words.endswith(" workloads are meant: -R and -a choose among them")

@@ -116,9 +116,9 @@ def _noise(workload: MeasuredWorkload) -> Iterator[Block]:
         )
     if workload.score_noise is not None:
         yield Note(f"score of base against itself: {_percent(workload.score_noise)}", "dim")
-    for point in workload.skipped:
-        name = ", ".join(f"{axis}={value}" for axis, value in point.items())
-        yield Note(f"not run, as the benchmark skips it: {name}", "dim", folded=True)
+    for one in workload.skipped:
+        name = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
+        yield Words(f"not measured: {name}: {one.reason}", "dim")
     if workload.repeated or workload.throttled:
         yield Note(
             f"{plural(workload.repeated, 'sample')} taken again as the GPU was slowed down,"
