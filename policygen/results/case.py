@@ -38,6 +38,11 @@ class Part:
         """How many runs compare a variant with base on a runtime workload."""
         return np.asarray((~np.isnan(self.ratios_by_run)).sum(axis=0), np.int64)
 
+    def repeats_of(self, variant: int) -> Integers:
+        """The same of one variant."""
+        both = self.centers[:, 0] / self.centers[:, variant]
+        return np.asarray((~np.isnan(both)).sum(axis=0), np.int64)
+
     @property
     def ratios(self) -> Floats:
         """Variants by runtime workloads: the mean over the runs; NaN where no run has both."""

@@ -119,6 +119,7 @@ def judge(
     points: list[PointRatio] = []
     for index, part in enumerate(case.parts):
         draws = _draws(part, variant, reader, rng)
+        repeats = part.repeats_of(variant)
         for column, point in enumerate(part.points):
             ratio, drawn = float(scores.ratios[index][variant, column]), draws[column]
             weight = float(scores.weights[index][column])
@@ -128,8 +129,7 @@ def judge(
             else:
                 within = None if within is None else within + weight * drawn
                 own = float(scores.noise.points[index][column]) * ratio
-                runs = int(part.repeats[variant, column])
-                found = _around(ratio, own, float(drawn.std()), runs, rules)
+                found = _around(ratio, own, float(drawn.std()), int(repeats[column]), rules)
             points.append(
                 PointRatio(
                     subbench=part.table.subbench,
