@@ -8,8 +8,8 @@ from policygen.model.results import Rules
 from policygen.results.top import rank
 from tests.results.measured import MEASURED
 
-RUNS = [MEASURED / "C_reduce_sum" / name for name in ("first.db", "second.db")]
-BESIDE_ITSELF = MEASURED / "C_scan_exclusive_sum/beside_itself.db"
+RUNS = [MEASURED / f"C_reduce_sum_{name}.db" for name in ("first", "second")]
+BESIDE_ITSELF = MEASURED / "C_scan_beside_itself.db"
 ITSELF, FAST = "ipt_0", "ipt_22.tpb_256.ns_200.dcid_1.l2w_600.trp_1.ld_0"
 
 
