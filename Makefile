@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores, none idle; what one compiles the others find in their store.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
-.PHONY: demo test test-slow check fuzz bench measure-check schemas dist clean
+.PHONY: demo test test-slow test-units check fuzz bench measure-check schemas dist clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -21,6 +21,10 @@ test: .venv/installed-dev
 # The rest.
 test-slow: .venv/installed-dev
 	$(PYTEST) -m slow $(COVER)
+
+# Units of measuring for all versions and kinds of types; `make test-slow` has each benchmark once.
+test-units: .venv/installed-dev
+	POLICYGEN_EVERY_UNIT=yes $(PYTEST) tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from policygen.measure.runs import RuntimePoint, WorkloadRun
 from tests.measure import compiled
 from tests.measure.stub import OUT_OF_MEMORY, Arena, Launch, stub
 from tests.measure.test_sorting_units import ALGORITHMS
-from tests.tiers import sampled
+from tests.tiers import EVERY_UNIT, sampled
 
 SMS, GUARD = 132, 256
 
@@ -114,19 +114,19 @@ QUICK = Case("3.6.0", "cub.bench.adjacent_difference.subtract_left", (("OffsetT"
 def _cases() -> list[Case]:
     others = [Case(version, name, tuple(axes.items())) for version, name, axes in OTHER_CALLS]
     return [
-        *others,
+        *(others if EVERY_UNIT else ()),
         *(
             Case(version, benchmark, tuple(axes.items()))
             for version in ("3.6.0", "3.0.1")
             for benchmark, lot in SEEN.items()
             if benchmark in compiled.benchmarks(version)
-            for axes in lot
+            for axes in (lot if EVERY_UNIT else lot[:1])
             if axes.keys() <= compiled.benchmarks(version)[benchmark].axes.keys()
         ),
     ]
 
 
-CASES = sampled(_cases(), QUICK)
+CASES = sampled(dict.fromkeys([QUICK, *_cases()]), QUICK)
 
 
 class Called:
