@@ -15,7 +15,7 @@ from policygen.measure.runs import RuntimePoint, WorkloadRun
 from tests.measure import compiled
 from tests.measure.stub import OUT_OF_MEMORY, Arena, Launch, stub
 from tests.measure.test_sorting_units import ALGORITHMS
-from tests.tiers import EVERY_UNIT, sampled
+from tests.tiers import EVERY_UNIT, of_each, sampled
 
 SMS, GUARD = 132, 256
 
@@ -114,7 +114,7 @@ QUICK = Case("3.6.0", "cub.bench.adjacent_difference.subtract_left", (("OffsetT"
 def _cases() -> list[Case]:
     others = [Case(version, name, tuple(axes.items())) for version, name, axes in OTHER_CALLS]
     return [
-        *(others if EVERY_UNIT else ()),
+        *others,
         *(
             Case(version, benchmark, tuple(axes.items()))
             for version in ("3.6.0", "3.0.1")
@@ -126,7 +126,7 @@ def _cases() -> list[Case]:
     ]
 
 
-CASES = sampled(dict.fromkeys([QUICK, *_cases()]), QUICK)
+CASES = sampled(dict.fromkeys([QUICK, *of_each((case.version, case) for case in _cases())]), QUICK)
 
 
 class Called:

@@ -14,7 +14,7 @@ from policygen.model.workload import in_words
 from policygen.proof.probe import workloads
 from policygen.proof.unit import Workload
 from policygen.tree.given import open_tree
-from tests.tiers import EVERY_UNIT, sampled
+from tests.tiers import of_each, sampled
 from tests.toolchain import compile_to_ptx
 from tests.trees import tree
 
@@ -117,7 +117,7 @@ def _run(version: str, name: str, values: str, subbench: str) -> WorkloadRun:
     return next(one for one in runs_of(cub, workload) if one.binding.subbench == subbench)
 
 
-HERE = [one for one in CASES if EVERY_UNIT or one[0] in {"3.6.0", "3.0.1"}]
+HERE = of_each((one[0], one) for one in CASES)
 
 
 @pytest.mark.parametrize(("version", "name", "values", "subbench"), sampled(HERE, FAST))
