@@ -25,6 +25,11 @@ class PolicygenError(Exception):
 
     exit_code: ClassVar[int] = 2
 
+    @property
+    def in_line(self) -> str:
+        """As a reason within another message."""
+        return str(self)
+
 
 @dataclass(eq=False)
 class InputError(PolicygenError):

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from policygen.app.filters import Filter
 from policygen.app.measure_variants import (
@@ -14,7 +13,7 @@ from policygen.app.measure_variants import (
     check_compiles,
     choose_lot,
     compile_lot,
-    in_line,
+    work_folder,
 )
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
@@ -89,7 +88,7 @@ def measure_variants(
     check_compiles(toolchain, gpu.arch)
     lot = choose_lot(session, _of_compile_time(where), gpu.arch, wanted)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(_folder()))
+        folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
         made = compile_lot(session, lot.chosen, compiler, effort.slots)
         compiled = time.monotonic() - begun
@@ -141,10 +140,6 @@ def measure_variants(
         )
 
 
-def _folder() -> "TemporaryDirectory[str]":
-    return TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True)
-
-
 @dataclass(frozen=True, slots=True)
 class _MeasuringTask:
     """A workload that is compiled, and what measures it."""
@@ -161,7 +156,7 @@ class _MeasuringTask:
 
 def _measured(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
     name, axes = point
-    problems = [in_line(one) for one in task.made if isinstance(one, PolicygenError)]
+    problems = [one.in_line for one in task.made if isinstance(one, PolicygenError)]
     if problems:
         return MeasuredWorkload(
             benchmark=name, workload=dict(axes), variants=(), problem=problems[0]

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from policygen.app.filters import Filter
 from policygen.app.measure import ORDER, Effort
-from policygen.app.measure_variants import check_compiles, in_line
+from policygen.app.measure_variants import check_compiles, work_folder
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.checkout import BenchmarkCheckout, CheckoutBenchmark, open_checkout
 from policygen.measure.checkout_rounds import CheckoutTask, in_words, measure_programs
@@ -55,7 +54,7 @@ def measure_checkout(
     library = find_library(toolchain)
     opened = open_checkout(checkout, where.pattern)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(_folder()))
+        folder = Path(stack.enter_context(work_folder()))
         facts = _facts(toolchain, gpu.arch, folder, effort)
         compiler = ProgramCompiler(toolchain, library, opened, gpu.arch, folder)
         made = list(_built(opened, compiler, where, labels, effort, progress))
@@ -97,10 +96,6 @@ def measure_checkout(
             ctk=toolchain.version,
             cccl=cccl,
         )
-
-
-def _folder() -> "TemporaryDirectory[str]":
-    return TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True)
 
 
 def _facts(toolchain: Toolchain, arch: str, folder: Path, effort: Effort) -> GpuFacts:
@@ -162,7 +157,7 @@ def _problem(
         benchmark=benchmark.benchmark.name,
         workload=_plain(workload),
         variants=(),
-        problem=in_line(error),
+        problem=error.in_line,
     )
 
 

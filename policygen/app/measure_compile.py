@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from policygen.app.filters import Filter
 from policygen.app.measure_variants import (
@@ -11,13 +10,11 @@ from policygen.app.measure_variants import (
     check_compiles,
     choose_lot,
     compile_lot,
-    in_line,
+    work_folder,
 )
 from policygen.app.session import Session
 from policygen.errors import PolicygenError
-from policygen.measure.compiling import (
-    CompiledWorkload,
-)
+from policygen.measure.compiling import CompiledWorkload
 from policygen.measure.objects import ObjectCompiler
 from policygen.model.measure import CompiledSpace, FailedVariant, MeasureCompile, Unmeasured
 from policygen.proof.deps import Listings
@@ -38,7 +35,7 @@ def compile_variants(
     check_compiles(toolchain, arch)
     lot = choose_lot(session, where, arch, wanted)
     chosen, refused = lot.chosen, dict(lot.refused)
-    with TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True) as folder:
+    with work_folder() as folder:
         compiler = ObjectCompiler(toolchain, Path(folder), Listings())
         made = compile_lot(session, chosen, compiler, slots)
     spaces = []
@@ -46,7 +43,7 @@ def compile_variants(
         try:
             spaces.append(_space(what, made[point]))
         except PolicygenError as error:
-            refused[point] = in_line(error)
+            refused[point] = error.in_line
     drawn = wanted.count is not None and not wanted.labels
     return MeasureCompile(
         cub=session.cub,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from policygen.app.filters import Filter
 from policygen.app.inputs import benchmarks_of
@@ -66,7 +67,7 @@ def choose_lot(session: Session, where: Filter, arch: str, wanted: VariantsWante
     refused: dict[Point, str] = {}
     for point, one in opened.items():
         if isinstance(one, PolicygenError):
-            refused[point] = in_line(one)
+            refused[point] = one.in_line
             continue
         try:
             chosen[point] = _choose(one, wanted)
@@ -156,6 +157,6 @@ def compile_lot(
     return found
 
 
-def in_line(error: PolicygenError) -> str:
-    """Says on one line what is wrong."""
-    return error.in_line if isinstance(error, InputError) else str(error)
+def work_folder() -> "TemporaryDirectory[str]":
+    """Where objects lie while they are needed; a process that loaded them may still end."""
+    return TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True)

@@ -32,9 +32,15 @@ class CudaDevice:
         self._libraries: dict[str, ctypes.CDLL] = {}
         self._case: _OpenCase | None = None
         self._is_open = False
+        self._facts: GpuFacts | None = None
 
     def facts(self) -> GpuFacts:
-        """Asks the runtime, and the driver's library where there is one."""
+        """Asks the runtime, and the driver's library where there is one; once, as they stay."""
+        if self._facts is None:
+            self._facts = self._asked_facts()
+        return self._facts
+
+    def _asked_facts(self) -> GpuFacts:
         text = ctypes.create_string_buffer(TEXT)
         self._call("policygen_describe", self._index, text, ctypes.c_size_t(TEXT))
         told = dict(line.split("=", 1) for line in text.value.decode().splitlines())

@@ -153,25 +153,21 @@ class MeasuringSession:
 
     def beside(self, spot: RowSpot) -> list[float]:
         """Base against itself within each fresh process, of all sessions."""
-        rows: list[Any] = self._writer.rows(
-            f"SELECT n.beside FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session"  # noqa: S608
-            " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
-            " AND (n.algorithm, n.bench, n.workload) = (?, ?, ?) ORDER BY n.rowid",
-            *self._key,
-            *_named(spot),
-        )
-        return [beside for (beside,) in rows]
+        return self._noise("beside", spot)
 
     def noise_centers(self, spot: RowSpot) -> list[float]:
         """What base took in fresh processes, of all sessions."""
+        return self._noise("center", spot)
+
+    def _noise(self, column: str, spot: RowSpot) -> list[float]:
         rows: list[Any] = self._writer.rows(
-            f"SELECT n.center FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session"  # noqa: S608
+            f"SELECT n.{column} FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session"  # noqa: S608
             " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
             " AND (n.algorithm, n.bench, n.workload) = (?, ?, ?) ORDER BY n.rowid",
             *self._key,
             *_named(spot),
         )
-        return [center for (center,) in rows]
+        return [value for (value,) in rows]
 
     def time(self, step: str, seconds: float) -> None:
         """Writes how long something took."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from policygen.measure.nvml import REASONS, management_library
+from policygen.measure.nvml import management_library, slowed_by
 
 Told = TypeVar("Told")
 
@@ -74,7 +74,6 @@ def _read(library: Any, handle: Any) -> GpuState:
 
     memory = told(lambda: library.nvmlDeviceGetMemoryInfo(handle))
     bits = told(lambda: int(library.nvmlDeviceGetCurrentClocksEventReasons(handle))) or 0
-    reasons = ((getattr(library, name, 0), words) for name, words in REASONS.items())
     limit = told(lambda: int(library.nvmlDeviceGetEnforcedPowerLimit(handle)))
     limits = told(lambda: library.nvmlDeviceGetPowerManagementLimitConstraints(handle))
     mode = told(lambda: int(library.nvmlDeviceGetComputeMode(handle)))
@@ -86,7 +85,7 @@ def _read(library: Any, handle: Any) -> GpuState:
         memory_clock=clock(library.NVML_CLOCK_MEM),
         power_limit=None if limit is None else limit / 1000,
         power_limits=None if limits is None else (limits[0] / 1000, limits[1] / 1000),
-        slowed=tuple(dict.fromkeys(words for bit, words in reasons if bits & bit)),
+        slowed=slowed_by(library, bits),
         temperature=told(
             lambda: int(library.nvmlDeviceGetTemperature(handle, library.NVML_TEMPERATURE_GPU))
         ),

@@ -57,8 +57,13 @@ def clocks(uuid: str) -> Clocks | None:
     handle = library.nvmlDeviceGetHandleByUUID(uuid)
     now = _asked(lambda: library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM))
     bits = _asked(lambda: library.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
+    return Clocks(now or 0, slowed_by(library, bits))
+
+
+def slowed_by(library: Any, bits: int) -> tuple[str, ...]:
+    """Why a GPU runs slower than it may, in words, of the library's bits."""
     known = ((getattr(library, name, 0), words) for name, words in REASONS.items())
-    return Clocks(now or 0, tuple(dict.fromkeys(words for bit, words in known if bits & bit)))
+    return tuple(dict.fromkeys(words for bit, words in known if bits & bit))
 
 
 def _asked(ask: Callable[[], int]) -> int | None:

@@ -61,7 +61,7 @@ class OpenedWorkload:
         made, refused, base = [], {}, []
         for label, found in headers.all(self.space, labels).items():
             if isinstance(found, PolicygenError):
-                refused[label] = found.in_line if isinstance(found, InputError) else str(found)
+                refused[label] = found.in_line
             elif found.folders:
                 made.append(Candidate(label, None, found.folders))
             else:
