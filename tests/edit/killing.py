@@ -16,18 +16,27 @@ def killed_at(number, action, torn=False):
 
     A torn write has half of its bytes on the disk.
     """
+
+    def armed():
+        _arm(number, torn)
+        action()
+
+    return was_killed(armed, KILLED)
+
+
+def was_killed(action, killed):
+    """Does something in another process; whether that ended with the status of one killed."""
     child = os.fork()
     if child == 0:
         try:
-            _arm(number, torn)
             action()
         except BaseException:  # noqa: BLE001  the other process ends here
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in {0, KILLED}, "see the traceback"
-    return status == KILLED
+    assert status in {0, killed}, "see the traceback"
+    return status == killed
 
 
 def kills(prepare, action, torn=False):

@@ -3,11 +3,11 @@
 import itertools
 import os
 import signal
-import traceback
 from contextlib import contextmanager
 
 from policygen.measure.line import WorkerLine
 from policygen.measure.writer import DatabaseWriter
+from tests.edit.killing import was_killed
 
 KILLED = -signal.SIGKILL
 
@@ -68,15 +68,9 @@ def kill_worker(line):
 
 def killed_at(moment, action):
     """Does something in another process, and kills that at a moment; whether it was killed."""
-    child = os.fork()
-    if child == 0:
-        try:
-            with Moments(moment, kill_this).counted():
-                action()
-        except BaseException:  # noqa: BLE001  the other process ends here
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in {0, KILLED}, "see the traceback"
-    return status == KILLED
+
+    def counted():
+        with Moments(moment, kill_this).counted():
+            action()
+
+    return was_killed(counted, KILLED)
