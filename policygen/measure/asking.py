@@ -81,13 +81,24 @@ class Workers:
         self.elapsed: defaultdict[str, float] = defaultdict(float)
         """Seconds by label, since somebody has cleared it."""
         try:
-            self.facts = read_facts(self._line, limits)
+            self.facts = self._first_facts()
         except GoneError as error:
             self.close()
             raise LostGpuError(f"the GPU cannot be used: {error.words}") from error
         except BaseException:
             self.close()
             raise
+
+    def _first_facts(self) -> GpuFacts:
+        """What the first process says; one that somebody else has ended is started once more."""
+        try:
+            return read_facts(self._line, self._limits)
+        except GoneError as error:
+            if not error.outside:
+                raise
+        self._line.close()
+        self._line = WorkerLine(self._command, self._more)
+        return read_facts(self._line, self._limits)
 
     def close(self) -> None:
         """Ends the process."""

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from policygen.errors import InputError
+from policygen.measure import asking
+from policygen.measure.asking import read_facts
 from policygen.measure.control import controlling, worker_command
 from policygen.measure.device import VariantFunction
+from policygen.measure.line import GoneError
 from policygen.measure.locks import BusyGpuError, gpu_lock
 from policygen.measure.outcomes import Limits, LostGpuError, Watch
 from tests.measure.simulated import BASE, FACTS, Plan, case, variants
@@ -342,3 +345,18 @@ def test_a_variant_that_has_base_s_label_is_not_base(tmp_path):
         controller.open(case(16), BASE)
         controller.check([GOOD])
         assert controller.check([twin]).elapsed
+
+
+def test_a_process_that_is_killed_as_it_starts_is_started_once_more(tmp_path, monkeypatch):
+    asked = []
+
+    def facts(line, limits):
+        asked.append(line)
+        if len(asked) == 1:
+            raise GoneError("it was ended by signal 9", outside=True)
+        return read_facts(line, limits)
+
+    monkeypatch.setattr(asking, "read_facts", facts)
+    with controlled(tmp_path) as controller:
+        assert controller.open(case(16), BASE) is None
+    assert len(set(asked)) == 2
