@@ -1,0 +1,1 @@
+"""What to try next: each way to search a space, under one protocol."""
