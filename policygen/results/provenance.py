@@ -15,6 +15,10 @@ ROWS = f"{OWN}rows"
 NOISE = f"{OWN}noise"
 FAILURES = f"{OWN}failures"
 TIMES = f"{OWN}times"
+SEARCHES = f"{OWN}searches"
+RUNGS = f"{OWN}rungs"
+LAST = 3
+"""The number of the rung whose samples nothing was chosen by."""
 # `workload` is an object of JSON: all axes of the sub-benchmark with their values. `card` tells one
 # GPU from another of the same name, and not which it is. Times are UTC, as ISO 8601.
 TABLES = (
@@ -41,6 +45,24 @@ TABLES = (
     " kind TEXT NOT NULL, reason TEXT NOT NULL, at TEXT NOT NULL)",
     f"CREATE TABLE {TIMES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " step TEXT NOT NULL, seconds REAL NOT NULL)",
+)
+
+# A search writes these besides. `variants` and its like are text: they exceed what SQLite counts.
+SEARCH_TABLES = (
+    # A workload that a session searched; `workload` has its compile-time axes. `spent` is seconds.
+    f"CREATE TABLE IF NOT EXISTS {SEARCHES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    " algorithm TEXT NOT NULL, workload TEXT NOT NULL, strategy TEXT NOT NULL,"
+    " seed INTEGER NOT NULL, variants TEXT NOT NULL, valid TEXT NOT NULL, distinct_ TEXT NOT NULL,"
+    " base TEXT, budget REAL, spent REAL NOT NULL DEFAULT 0, ended TEXT,"
+    " UNIQUE(session, algorithm, workload))",
+    # A variant, or base, on a runtime workload in one process. Rungs: 1 few samples of all, 2 more
+    # of the best, 3 the finalists. `samples` are seconds, little-endian float32; `base` is what
+    # base took beside it.
+    f"CREATE TABLE IF NOT EXISTS {RUNGS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
+    " rung INTEGER NOT NULL, process INTEGER NOT NULL, center REAL NOT NULL, base REAL NOT NULL,"
+    " samples BLOB NOT NULL, at TEXT NOT NULL)",
+    f"CREATE INDEX IF NOT EXISTS {RUNGS}_of ON {RUNGS} (algorithm, bench, workload, variant)",
 )
 
 
