@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "planning": {"model", "source", "dialects", "results", "bindings"},
     "proof": {"model", "bindings", "tree"},
     "measure": {"model", "tree", "source", "dialects", "results", "bindings", "planning", "proof"},
+    "search": {"model", "results", "measure"},
     "report": {"model"},
     "edit": {"model"},
     "demo": set(),
@@ -34,6 +35,7 @@ MAY_IMPORT = {
         "planning",
         "proof",
         "measure",
+        "search",
         "report",
         "edit",
         "demo",
@@ -87,6 +89,7 @@ HELPERS = {
     "plan_options",
     "progress",
     "result_options",
+    "searching",
     "start",
 }
 INSIDE = 40

@@ -20,17 +20,16 @@ from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import CompiledWorkload
 from policygen.measure.control import Controller, controlling, worker_command
 from policygen.measure.database import MeasuringSession, open_measurements
-from policygen.measure.device import RuntimeCase
 from policygen.measure.gpus import find_gpu
 from policygen.measure.noise import measure_noise
 from policygen.measure.nvbench_program import NvbenchSettings
 from policygen.measure.nvbench_rounds import controlling_nvbench, nvbench_options
 from policygen.measure.objects import ObjectCompiler, runtime_of
-from policygen.measure.run import Findings, RuntimeSpot, WorkloadTask, measure_workload
+from policygen.measure.run import Findings, WorkloadTask, measure_workload
 from policygen.measure.runs import WorkloadRun
 from policygen.measure.sessions import About
+from policygen.measure.spots import declared_axes, runtime_spots
 from policygen.measure.statistics import PointTimes, judged, noises, score_noise
-from policygen.measure.tables import RowSpot
 from policygen.measure.times import runtime_axes, times_of
 from policygen.model.measured import (
     FailureKind,
@@ -86,7 +85,7 @@ def measure_variants(
     begun = time.monotonic()
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
-    lot = choose_lot(session, _of_compile_time(where), gpu.arch, wanted)
+    lot = choose_lot(session, compile_time_part(where), gpu.arch, wanted)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
@@ -212,23 +211,14 @@ def _measured(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
 
 def _asked(task: _MeasuringTask, run: WorkloadRun, made: CompiledWorkload) -> WorkloadTask:
     base, *variants = made.functions
-    binding, name = run.binding, run.benchmark.name
-    types = {f"{axis}{{ct}}": value for axis, value in run.workload.values.items()}
-    points = [
-        RuntimeSpot(
-            RowSpot(name, binding.subbench, {**types, **point.values}),
-            RuntimeCase(str(made.inputs), point.numbers, len(binding.buffers), len(binding.sizes)),
-        )
-        for point in run.points
-        if _is_meant(point.values, task.where)
-    ]
+    name = run.benchmark.name
+    points = runtime_spots(run, made.inputs, lambda values: is_meant(values, task.where))
     if not points:
         raise InputError(
             f"-a leaves no runtime workload of {name}",
             f"Its runtime axes are {', '.join(run.axes)}.",
         )
-    declared = {(name, binding.subbench, axis): values for axis, values in run.axes.items()}
-    return WorkloadTask(base, tuple(variants), tuple(points), declared)
+    return WorkloadTask(base, tuple(variants), tuple(points), declared_axes(run))
 
 
 def _times(
@@ -283,7 +273,7 @@ def _fine(made: Sequence[CompiledWorkload | PolicygenError]) -> list[CompiledWor
     return [one for one in made if not isinstance(one, PolicygenError)]
 
 
-def _of_compile_time(where: Filter) -> Filter:
+def compile_time_part(where: Filter) -> Filter:
     """Without what is said of runtime axes."""
     kept = tuple(text for text in where.axes if not _is_runtime(text.partition("=")[0]))
     return Filter(where.headers, where.regex, kept, where.archs)
@@ -294,6 +284,6 @@ def _is_runtime(axis: str) -> bool:
     return "{io}" in axis or "[" in axis
 
 
-def _is_meant(values: Mapping[str, str], where: Filter) -> bool:
+def is_meant(values: Mapping[str, str], where: Filter) -> bool:
     """Whether `-a` leaves a runtime workload."""
     return all(values[axis] in wanted for axis, wanted in where.values.items() if axis in values)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from policygen.errors import InputError
-from policygen.measure.outcomes import Failure, Kind, Rounds
+from policygen.measure.outcomes import Failure, Kind
 from policygen.measure.sessions import About, begin_session, now
 from policygen.measure.tables import RowSpot, prepare_table
 from policygen.measure.writer import DatabaseWriter, open_writer
@@ -40,18 +40,18 @@ class MeasuringSession:
 
     def __init__(self, writer: DatabaseWriter, about: About, decoder: Decoder) -> None:
         self.about = about
-        self._writer, self._decoder = writer, decoder
+        self.writer, self._decoder = writer, decoder
         self._key = about.key
-        self._number = begin_session(writer, about)
+        self.number = begin_session(writer, about)
 
     def prepare(self, spot: RowSpot, declared: DeclaredAxes) -> None:
         """Makes the table of a sub-benchmark, and writes the declared values of its axes."""
-        prepare_table(self._writer, spot, declared)
+        prepare_table(self.writer, spot, declared)
 
     def measured(self, spot: RowSpot) -> frozenset[str]:
         """The variants that have a row, `base` among them."""
         where, values = self._where(spot)
-        rows = self._writer.rows(f"SELECT variant FROM {spot.table} WHERE {where}", *values)  # noqa: S608
+        rows = self.writer.rows(f"SELECT variant FROM {spot.table} WHERE {where}", *values)  # noqa: S608
         return frozenset(str(variant) for (variant,) in rows)
 
     def times(self, spot: RowSpot) -> dict[str, list[tuple[int, float]]]:
@@ -59,12 +59,12 @@ class MeasuringSession:
 
         In a session the first, second, … of base and of a variant were taken side by side.
         """
-        rows: list[Any] = self._writer.rows(
+        rows: list[Any] = self.writer.rows(
             f"SELECT r.variant, r.session, r.center FROM {ROWS} AS r JOIN {SESSIONS} AS s"  # noqa: S608
             " ON s.id = r.session WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
             " AND (r.algorithm, r.bench, r.workload) = (?, ?, ?) ORDER BY r.rowid",
             *self._key,
-            *_named(spot),
+            *named(spot),
         )
         found: dict[str, list[tuple[int, float]]] = {}
         for variant, number, center in rows:
@@ -73,12 +73,12 @@ class MeasuringSession:
 
     def failed(self, spot: RowSpot) -> dict[str, Failure]:
         """The variants without a row that this session, or an earlier one, failed to measure."""
-        rows = self._writer.rows(
+        rows = self.writer.rows(
             f"SELECT f.variant, f.kind, f.reason FROM {FAILURES} AS f JOIN {SESSIONS} AS s"  # noqa: S608
             " ON s.id = f.session WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
             " AND (f.algorithm, f.bench, f.workload) = (?, ?, ?) ORDER BY f.rowid",
             *self._key,
-            *_named(spot),
+            *named(spot),
         )
         found = {str(variant): Failure(_kind(kind), str(why)) for variant, kind, why in rows}
         there = self.measured(spot) if found else frozenset()
@@ -95,41 +95,57 @@ class MeasuringSession:
         """Writes a row, or joins samples to the one that is there; all of it or nothing."""
         where, values = self._where(spot)
         mine = np.asarray(samples, np.float64)
-        with self._writer.writing() as connection:
+        with self.writer.writing() as connection:
             there = connection.execute(
                 f"SELECT elapsed, samples FROM {spot.table} WHERE {where} AND variant = ?",  # noqa: S608
                 (*values, variant),
             ).fetchone()
             all_of_them = mine if there is None else self._joined(there[1], mine)
             total = elapsed + (0.0 if there is None else there[0] or 0.0)
-            cells = (total, _center(all_of_them), encode(all_of_them), bandwidth)
-            if there is None:
-                axes = "".join(f", {quote(axis)}" for axis in spot.workload)
-                connection.execute(
-                    f"INSERT INTO {spot.table}"  # noqa: S608
-                    f" (elapsed, center, samples, bw, variant, ctk, cccl, gpu{axes})"
-                    f" VALUES (?, ?, ?, ?, ?, ?, ?, ?{', ?' * len(spot.workload)})",
-                    (*cells, variant, *self._key, *spot.workload.values()),
-                )
-            else:
-                connection.execute(
-                    f"UPDATE {spot.table} SET elapsed = ?, center = ?, samples = ?,"  # noqa: S608
-                    f" bw = coalesce(?, bw) WHERE {where} AND variant = ?",
-                    (*cells, *values, variant),
-                )
+            self.put(connection, spot, variant, all_of_them, total, bandwidth)
             connection.execute(
                 f"INSERT INTO {ROWS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (self._number, *_named(spot), variant, len(mine), _center(mine), elapsed, now()),
+                (self.number, *named(spot), variant, len(mine), center_of(mine), elapsed, now()),
             )
-            self._log(connection, "runs", spot.algorithm, variant, "0", elapsed)
+            self.log_run(connection, spot, variant, elapsed)
+
+    def put(
+        self,
+        connection: Any,
+        spot: RowSpot,
+        variant: str,
+        samples: Samples,
+        elapsed: float,
+        bandwidth: float | None = None,
+    ) -> None:
+        """Lets a row have these samples, whatever it had, in a transaction that is open."""
+        where, values = self._where(spot)
+        cells = (elapsed, center_of(samples), encode(samples), bandwidth)
+        changed = connection.execute(
+            f"UPDATE {spot.table} SET elapsed = ?, center = ?, samples = ?,"  # noqa: S608
+            f" bw = coalesce(?, bw) WHERE {where} AND variant = ?",
+            (*cells, *values, variant),
+        )
+        if not changed.rowcount:
+            axes = "".join(f", {quote(axis)}" for axis in spot.workload)
+            connection.execute(
+                f"INSERT INTO {spot.table}"  # noqa: S608
+                f" (elapsed, center, samples, bw, variant, ctk, cccl, gpu{axes})"
+                f" VALUES (?, ?, ?, ?, ?, ?, ?, ?{', ?' * len(spot.workload)})",
+                (*cells, variant, *self._key, *spot.workload.values()),
+            )
+
+    def log_run(self, connection: Any, spot: RowSpot, variant: str, elapsed: float) -> None:
+        """Writes into CCCL's own log that a variant ran."""
+        self._log(connection, "runs", spot.algorithm, variant, "0", elapsed)
 
     def fail(self, spot: RowSpot, variant: str, failure: Failure, elapsed: float = 0.0) -> None:
         """Writes that a variant is not measured on a runtime workload, and why."""
-        with self._writer.writing() as connection:
+        with self.writer.writing() as connection:
             connection.execute(
                 f"INSERT INTO {FAILURES} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
                 (
-                    *(self._number, *_named(spot), variant),
+                    *(self.number, *named(spot), variant),
                     *(failure.kind, failure.reason, now()),
                 ),
             )
@@ -137,18 +153,18 @@ class MeasuringSession:
 
     def built(self, algorithm: str, variant: str, code: str, elapsed: float) -> None:
         """Writes that a variant was compiled, or was not: `0` is fine."""
-        with self._writer.writing() as connection:
+        with self.writer.writing() as connection:
             self._log(connection, "builds", algorithm, variant, code, elapsed)
 
     def noise(self, spot: RowSpot, process: int, samples: Sequence[float]) -> None:
         """Writes what base took in a fresh process, once for each: how noisy base is."""
         mine = np.asarray(samples, np.float32)
         pairs = len(mine) // 2
-        beside = _center(mine[::2][:pairs]) / _center(mine[1::2]) if pairs else 1.0
-        with self._writer.writing() as connection:
+        beside = center_of(mine[::2][:pairs]) / center_of(mine[1::2]) if pairs else 1.0
+        with self.writer.writing() as connection:
             connection.execute(
                 f"INSERT OR IGNORE INTO {NOISE} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (*(self._number, *_named(spot), process), len(mine), _center(mine), beside),
+                (*(self.number, *named(spot), process), len(mine), center_of(mine), beside),
             )
 
     def beside(self, spot: RowSpot) -> list[float]:
@@ -160,38 +176,38 @@ class MeasuringSession:
         return self._noise("center", spot)
 
     def _noise(self, column: str, spot: RowSpot) -> list[float]:
-        rows: list[Any] = self._writer.rows(
+        rows: list[Any] = self.writer.rows(
             f"SELECT n.{column} FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session"  # noqa: S608
             " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
             " AND (n.algorithm, n.bench, n.workload) = (?, ?, ?) ORDER BY n.rowid",
             *self._key,
-            *_named(spot),
+            *named(spot),
         )
         return [value for (value,) in rows]
 
     def time(self, step: str, seconds: float) -> None:
         """Writes how long something took."""
-        with self._writer.writing() as connection:
+        with self.writer.writing() as connection:
             connection.execute(
                 f"INSERT INTO {TIMES} VALUES (?, ?, ?)",  # noqa: S608
-                (self._number, step, seconds),
+                (self.number, step, seconds),
             )
 
-    def note(self, rounds: Rounds, restarts: int) -> None:
+    def note(self, repeated: int, throttled: int, restarts: int) -> None:
         """Adds to what is said of throttling, and how many processes there were."""
-        with self._writer.writing() as connection:
+        with self.writer.writing() as connection:
             connection.execute(
                 f"UPDATE {SESSIONS} SET repeated = repeated + ?, throttled = throttled + ?,"  # noqa: S608
                 " restarts = ? WHERE id = ?",
-                (rounds.repeated, rounds.throttled, restarts, self._number),
+                (repeated, throttled, restarts, self.number),
             )
 
     def end(self) -> None:
         """Notes that the session has ended, and was not killed."""
-        with self._writer.writing() as connection:
+        with self.writer.writing() as connection:
             connection.execute(
                 f"UPDATE {SESSIONS} SET ended = ? WHERE id = ?",  # noqa: S608
-                (now(), self._number),
+                (now(), self.number),
             )
 
     def _where(self, spot: RowSpot) -> tuple[str, tuple[str, ...]]:
@@ -202,7 +218,7 @@ class MeasuringSession:
         (there,) = self._decoder.decode([blob])
         if isinstance(there, BadSamplesError):
             raise InputError(
-                f"{self._writer.path}: samples cannot be read: {there}", "Name another file."
+                f"{self.writer.path}: samples cannot be read: {there}", "Name another file."
             )
         return np.concatenate([there, mine])
 
@@ -215,11 +231,12 @@ class MeasuringSession:
         )
 
 
-def _named(spot: RowSpot) -> tuple[str, str, str]:
+def named(spot: RowSpot) -> tuple[str, str, str]:
+    """How our own tables name a runtime workload."""
     return spot.algorithm, spot.subbench, workload_text(spot.workload)
 
 
-def _center(samples: "np.ndarray[Any, Any]") -> float:
+def center_of(samples: "np.ndarray[Any, Any]") -> float:
     """CCCL's own estimate of what a run takes, of samples as they are kept."""
     return float(np.median(samples.astype(np.float32)))
 

@@ -91,6 +91,11 @@ class Classifier:
         self.known = [{} for _ in self.parts]
         self.numbers = [{} for _ in self.parts]
 
+    @property
+    def possible(self) -> Mapping[str, int]:
+        """A variant that can be; refused where none of many can."""
+        return self._possible()[0]
+
     def key(self, variant: Variant) -> tuple[int, ...]:
         """What is the same for variants of the same policy; refused where there can be none."""
         return tuple(outcome.number for outcome in self._outcomes(variant))

@@ -62,4 +62,4 @@ def _measure(
     # Alone, base runs twice in a round.
     found = controller.rounds([], math.ceil(rounds / 2), seed + process)
     session.noise(point.spot, controller.restarts, found.samples[base.variant])
-    session.note(found, controller.restarts)
+    session.note(found.repeated, found.throttled, controller.restarts)

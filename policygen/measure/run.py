@@ -161,7 +161,7 @@ def _measure_point(
         session.record(point.spot, label, samples, elapsed)
     for label, failure in found.failed.items():
         session.fail(point.spot, label, failure, found.elapsed.get(label, 0.0))
-    session.note(found, controller.restarts)
+    session.note(found.repeated, found.throttled, controller.restarts)
     session.time(str(point), time.monotonic() - begun)
     session.noise(point.spot, controller.restarts, found.samples[BASE])
     failed = {**checked.failed, **found.failed}

@@ -14,12 +14,17 @@ def times_of(
     rows: MeasuringSession, spots: Sequence[RowSpot], declared: DeclaredAxes
 ) -> list[PointTimes]:
     """Reads what was measured now or before; the weights are those of these runtime workloads."""
+    return [
+        _point_times(rows, spot, weight)
+        for spot, weight in zip(spots, spot_weights(spots, declared), strict=True)
+    ]
+
+
+def spot_weights(spots: Sequence[RowSpot], declared: DeclaredAxes) -> list[float]:
+    """How much each runtime workload counts among these."""
     weights = [_weight(spot, declared) for spot in spots]
     total = sum(weights)
-    return [
-        _point_times(rows, spot, weight / total)
-        for spot, weight in zip(spots, weights, strict=True)
-    ]
+    return [weight / total for weight in weights]
 
 
 def runtime_axes(spot: RowSpot) -> dict[str, str]:

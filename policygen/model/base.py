@@ -40,6 +40,10 @@ class Document(Record):
         """The document as JSON text, in the order of its fields; it names no path of a machine."""
         return json_text(portable(self).model_dump_json(indent=1, **options))
 
+    def to_line(self) -> str:
+        """The same in one line, where documents follow each other."""
+        return json_text(portable(self).model_dump_json())
+
 
 class Problem(Record):
     """A part of the input that could not be read, while the rest was."""

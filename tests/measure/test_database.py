@@ -279,7 +279,7 @@ def test_what_is_no_database_is_left_alone(tmp_path):
 
 def test_damaged_samples_are_not_joined(session, db):
     session.record(spot(16), "base", SAMPLES, 1.0)
-    session._writer._connection.execute(f"UPDATE \"{ALGORITHM}.{SUBBENCH}\" SET samples = x'00'")
+    session.writer._connection.execute(f"UPDATE \"{ALGORITHM}.{SUBBENCH}\" SET samples = x'00'")
     with pytest.raises(InputError, match="samples cannot be read"):
         session.record(spot(16), "base", SAMPLES, 1.0)
     assert len(query(db, "SELECT * FROM policygen_rows")) == 1
@@ -287,7 +287,7 @@ def test_damaged_samples_are_not_joined(session, db):
 
 def test_half_a_row_is_none(session, db):
     """What belongs together is written together."""
-    session._writer._connection.execute("DROP TABLE runs")
+    session.writer._connection.execute("DROP TABLE runs")
     with pytest.raises(InputError, match="cannot be written: no such table: runs"):
         session.record(spot(16), "base", SAMPLES, 1.0)
     assert rows(db) == {}

@@ -80,7 +80,7 @@ def test_what_is_there_is_not_measured_again(db, tmp_path):
 def test_base_is_measured_where_only_variants_are_there(db, tmp_path):
     measure(db, tmp_path)
     with measuring(db, Plan(str(tmp_path))) as (_, session):
-        session._writer._connection.execute(
+        session.writer._connection.execute(
             f"DELETE FROM \"{ALGORITHM}.base\" WHERE variant = 'base'"
         )
     assert measure(db, tmp_path).new == 3

@@ -1,0 +1,230 @@
+"""`policygen search`: finds the best variants of workloads on a GPU of this machine."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from policygen.app.filters import Filter
+from policygen.app.measure import ORDER, Effort, compile_time_part, is_meant
+from policygen.app.measure_variants import check_compiles, work_folder
+from policygen.app.measuring import chosen_workloads, open_workloads
+from policygen.app.search_batches import BatchCompiler
+from policygen.app.search_results import searched_workload
+from policygen.app.session import Session
+from policygen.errors import InputError, PolicygenError
+from policygen.measure.compiling import MEMORY
+from policygen.measure.control import controlling, worker_command
+from policygen.measure.database import open_measurements
+from policygen.measure.distinct import Classifier
+from policygen.measure.gpus import find_gpu
+from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
+from policygen.measure.opened import OpenedWorkload
+from policygen.measure.sessions import About
+from policygen.measure.spots import declared_axes, row_spots
+from policygen.measure.units import runner_text
+from policygen.model.search import Ended, RungName, Searched, SearchedWorkload, SearchEvent
+from policygen.planning.measured import Spaces
+from policygen.proof.deps import Listings
+from policygen.proof.sass.compiler import workers_of
+from policygen.proof.toolchain import find_toolchain
+from policygen.search.bench import SearchBench, SearchEffort
+from policygen.search.budget import Budget
+from policygen.search.driver import SearchDriver
+from policygen.search.gpu import Asked, LocalGpu, StopAskedError
+from policygen.search.notes import SearchNotes
+from policygen.search.rung_rows import RungRows
+from policygen.search.strategies.registry import make_strategy
+from policygen.search.workload import SearchSpaceOf, WorkloadSearch, base_values
+from policygen.stopping import Stopped
+
+EXHAUSTIVE = 4_200
+"""Distinct variants that are all tried, where the budget allows it."""
+CORE_SECONDS = 1.0
+"""Of a variant, compiled among others: before the first batch it is not known better."""
+PER_SLOT = 12
+"""Variants of a batch for each unit that is compiled at once: more learn less often from what was
+measured, fewer pay more for the headers."""
+Observer = Callable[[SearchEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchWanted:
+    """What is searched, and how."""
+
+    budget: float | None = None
+    """Seconds, over all sessions of the database."""
+    strategy: str | None = None
+    """By name; none: all variants where that fits into the budget, else `local`."""
+    count: int | None = None
+    """As many variants of each workload at most."""
+    spaces: Spaces | None = None
+    starts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By benchmark: variants to try first."""
+
+
+def search_variants(
+    session: Session,
+    where: Filter,
+    wanted: SearchWanted,
+    database: Path,
+    *,
+    effort: Effort | None = None,
+    observer: Observer | None = None,
+    asked: Asked = lambda: False,
+) -> Searched:
+    """Searches until the budget ends; what the database has already is not measured again."""
+    effort = effort or Effort()
+    begun = time.monotonic()
+    gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
+    check_compiles(toolchain, gpu.arch)
+    workloads = chosen_workloads(session, compile_time_part(where))
+    opened = open_workloads(session, workloads, gpu.arch, wanted.spaces)
+    problems = {
+        point: one.in_line for point, one in opened.items() if isinstance(one, PolicygenError)
+    }
+    slots = workers_of(effort.slots, MEMORY)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(work_folder()))
+        compiler = ObjectCompiler(toolchain, folder, Listings())
+        runner = compiler.make(ObjectSource(runner_text(), (), gpu.arch))
+        command = worker_command(effort.gpu, runner, runtime_of(toolchain))
+        controller = stack.enter_context(controlling(command, patience=effort.patience, more=ORDER))
+        facts = controller.facts
+        about = About(
+            toolchain.version,
+            f"v{session.cub.version}",
+            facts,
+            toolchain.version,
+            "events",
+            effort.seed,
+        )
+        rows = stack.enter_context(open_measurements(database, about))
+        rungs, notes = RungRows(rows), SearchNotes(rows)
+        searches: dict[str, WorkloadSearch] = {}
+        for point, one in opened.items():
+            if isinstance(one, PolicygenError):
+                continue
+            try:
+                made = _workload_search(one, wanted, where, effort.seed, slots)
+            except InputError as error:
+                problems[point] = error.in_line
+                continue
+            searches[one.name] = made
+            for spot in made.spots:
+                rows.prepare(spot, made.declared)
+        budget = Budget(wanted.budget, notes.before([one.point for one in searches.values()]))
+        for made in searches.values():
+            notes.begin(made, effort.seed, wanted.budget)
+        keeps = lambda values: is_meant(values, where)  # noqa: E731
+        bench = SearchBench(
+            LocalGpu(controller),
+            rungs,
+            BatchCompiler(searches, compiler, slots, keeps, session.progress),
+            SearchEffort(
+                batch=PER_SLOT * slots,
+                seed=effort.seed,
+                count=wanted.count,
+                processes=effort.processes,
+                rounds=effort.rounds,
+            ),
+            asked,
+        )
+        driver = SearchDriver(bench, notes, searches, budget, _telling(observer, budget))
+        ended = _run(driver) if searches else None
+        found = [searched_workload(one, rungs, rows, ended) for one in searches.values()]
+        found += [
+            SearchedWorkload(benchmark=name, workload=dict(axes), problem=reason)
+            for (name, axes), reason in problems.items()
+        ]
+        return Searched(
+            cub=session.cub,
+            arch=gpu.arch,
+            toolchain=f"nvcc {toolchain.version}",
+            driver=facts.driver,
+            gpu=facts.label,
+            ctk=toolchain.version,
+            cccl=about.cccl,
+            database=str(database),
+            seed=effort.seed,
+            budget=wanted.budget,
+            spent=budget.spent,
+            workloads=tuple(found),
+            seconds=time.monotonic() - begun,
+        )
+
+
+def _run(driver: SearchDriver) -> Ended:
+    try:
+        return driver.run()
+    except (StopAskedError, KeyboardInterrupt) as error:
+        driver.notes.spend(driver.budget.elapsed, "stopped")
+        measured = sum(len(one.scores) for one in driver.searches.values())
+        raise Stopped(
+            f"{measured:,} variants are measured and kept: the same command goes on there, with"
+            " what is left of the budget"
+        ) from error
+
+
+def _workload_search(
+    opened: OpenedWorkload, wanted: SearchWanted, where: Filter, seed: int, slots: int
+) -> WorkloadSearch:
+    classifier = Classifier(opened.space, opened.meaning)
+    counts = classifier.counts()
+    space = SearchSpaceOf(classifier)
+    nearest, same = base_values(classifier)
+    named = (space.values(label) for label in wanted.starts.get(opened.meaning.point[0], ()))
+    starts = [nearest, *(values for values in named if values is not None)]
+    name = wanted.strategy or _fitting(counts.distinct, wanted.budget, slots)
+    declared = {key: values for run in opened.runs for key, values in declared_axes(run).items()}
+    keeps = lambda values: is_meant(values, where)  # noqa: E731
+    spots = [spot for run in opened.runs for spot in row_spots(run, keeps)]
+    if not spots:
+        raise InputError(f"-a leaves no runtime workload of {opened.name}")
+    return WorkloadSearch(
+        point=opened.meaning.point,
+        opened=opened,
+        space=space,
+        counts=counts,
+        strategy=make_strategy(name, space.domain, seed, starts),
+        name=name,
+        declared=declared,
+        spots=spots,
+        base=space.label(nearest) if same else None,
+    )
+
+
+def _fitting(distinct: int, budget: float | None, slots: int) -> str:
+    """All variants, where they are few and the budget allows it."""
+    fits = budget is None or distinct * CORE_SECONDS / slots < budget / 2
+    return "exhaustive" if distinct <= EXHAUSTIVE and fits else "local"
+
+
+def _telling(observer: Observer | None, budget: Budget) -> Callable[..., None]:
+    def tell(event: str, one: WorkloadSearch, rung: RungName, left: float) -> None:
+        if observer is None:
+            return
+        best, score = one.leading or (None, None)
+        name, axes = one.point
+        observer(
+            SearchEvent.model_validate(
+                {
+                    "event": event,
+                    "at": budget.elapsed,
+                    "benchmark": name,
+                    "workload": dict(axes),
+                    "rung": rung,
+                    "strategy": one.name,
+                    "tried": len(one.tried),
+                    "distinct": one.counts.distinct,
+                    "failed": len(one.failed),
+                    "wrong": one.count({"wrong"}),
+                    "best": best,
+                    "score": score,
+                    "left": None if budget.seconds is None else left,
+                }
+            )
+        )
+
+    return tell

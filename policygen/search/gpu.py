@@ -1,0 +1,130 @@
+"""A GPU that measures for a search: looks at base, and runs rungs; who writes is somebody else.
+
+What is asked and what is told are plain data, so that the GPU may be in another machine.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from policygen.measure.control import Controller
+from policygen.measure.device import RuntimeCase, VariantFunction
+from policygen.measure.outcomes import Failure, Rounds
+
+LOOK = 12
+"""Rounds of base alone, to see how noisy it is."""
+BaseCase = tuple[RuntimeCase, VariantFunction]
+"""A runtime workload, and base for it."""
+Functions = Mapping[str, VariantFunction]
+"""By label."""
+Asked = Callable[[], bool]
+"""Whether somebody has asked to stop."""
+
+
+class StopAskedError(Exception):
+    """Somebody has asked to stop; what was measured is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """Base on a runtime workload: its samples, or why there are none."""
+
+    samples: tuple[float, ...] = ()
+    skipped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RungPoint:
+    """A runtime workload of a rung."""
+
+    case: RuntimeCase
+    base: VariantFunction
+    functions: Functions
+    """All variants of the rung."""
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class PointFound:
+    """What came of it."""
+
+    samples: Mapping[str, Sequence[float]]
+    """Seconds by label, base among them; nothing where the runtime workload cannot be opened."""
+    failed: Mapping[str, Failure]
+    elapsed: Mapping[str, float]
+    repeated: int = 0
+    throttled: int = 0
+    restarts: int = 0
+    """Processes of this GPU so far."""
+
+
+class MeasuresRungs(Protocol):
+    """A GPU, here or elsewhere."""
+
+    def look(
+        self, cases: Sequence[BaseCase], seed: int
+    ) -> list[LookedAt]:
+        """Runs base alone on runtime workloads, in a fresh process."""
+
+    def rung(self, points: Sequence[RungPoint], seed: int, asked: Asked) -> Iterator[PointFound]:
+        """Checks and measures variants in a fresh process, one runtime workload after the other.
+
+        Who fails on one is not on the next.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGpu:
+    """A GPU of this machine."""
+
+    controller: Controller
+
+    def look(
+        self, cases: Sequence[BaseCase], seed: int
+    ) -> list[LookedAt]:
+        """Runs base alone on runtime workloads, in a fresh process."""
+        self.controller.restart()
+        return [self._look(case, base, seed) for case, base in cases]
+
+    def rung(self, points: Sequence[RungPoint], seed: int, asked: Asked) -> Iterator[PointFound]:
+        """Checks and measures variants in a fresh process, one runtime workload after the other."""
+        self.controller.restart()
+        failed: set[str] = set()
+        for point in points:
+            if asked():
+                raise StopAskedError
+            left = [one for label, one in point.functions.items() if label not in failed]
+            if not left:
+                return
+            found = self._point(point, left, seed)
+            failed |= found.failed.keys()
+            yield found
+
+    def _look(self, case: RuntimeCase, base: VariantFunction, seed: int) -> LookedAt:
+        why = self.controller.open(case, base)
+        if why is not None:
+            return LookedAt(skipped=why)
+        bad = self.controller.check([base]).failed.get(base.variant)
+        if bad is not None:
+            wrong = f"base differs from itself: {bad.reason}"
+            return LookedAt(skipped=wrong if bad.kind == "wrong" else bad.reason)
+        found = self.controller.rounds([], math.ceil(LOOK / 2), seed)
+        return LookedAt(found.samples[base.variant])
+
+    def _point(self, point: RungPoint, left: Sequence[VariantFunction], seed: int) -> PointFound:
+        controller = self.controller
+        why = controller.open(point.case, point.base)
+        if why is not None:  # it could be opened before: the GPU has less memory now
+            return PointFound({}, {one.variant: Failure("error", why) for one in left}, {})
+        checked = controller.check(left)
+        right = [one for one in left if one.variant not in checked.failed]
+        found: Rounds = controller.rounds(right, point.rounds, seed)
+        return PointFound(
+            samples=found.samples,
+            failed={**checked.failed, **found.failed},
+            elapsed={**checked.elapsed, **found.elapsed},
+            repeated=found.repeated,
+            throttled=found.throttled,
+            restarts=controller.restarts,
+        )
