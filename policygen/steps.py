@@ -61,3 +61,10 @@ def _kept(futures: Collection["Future[Any]"], phase: str) -> str:
         return f"Nothing is done yet ({phase}): the same command begins again."
     are = "is done and" if done == 1 else "are done and"
     return f"{done:,} of {len(futures):,} {are} kept ({phase}): the same command goes on there."
+
+
+def spelled(seconds: float) -> str:
+    """`0:07`, `12:05`, `1:02:40`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -89,7 +89,6 @@ HELPERS = {
     "plan_options",
     "progress",
     "result_options",
-    "searching",
     "start",
 }
 INSIDE = 40

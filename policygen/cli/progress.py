@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from typing import TextIO
 
 from policygen.report.sink import raw
-from policygen.steps import HowFar, Progress
+from policygen.steps import HowFar, Progress, spelled
 from policygen.untrusted import visible
 
 WIDTH = 10
@@ -144,10 +144,3 @@ class Teller:
 
 
 _teller: Teller | None = None
-
-
-def spelled(seconds: float) -> str:
-    """`0:07`, `12:05`, `1:02:40`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -18,9 +18,8 @@ from policygen.cli.options import cub_option, filter_options, output_options
 from policygen.cli.output import Output
 from policygen.cli.progress import warn
 from policygen.cli.result_options import bench_option
-from policygen.cli.searching import shown, telling
 from policygen.errors import InputError
-from policygen.model.search import Searched
+from policygen.report.searching import print_line, shown, telling
 from policygen.report.views.search import print_searched
 
 COUNT = click.IntRange(min=1)
@@ -106,25 +105,21 @@ def search(output: Output, **given: Any) -> int:
         slots=given["jobs"],
         patience=given["wait"],
     )
-    found: list[Searched] = []
     with stop_asked() as asked:
-        shown(
+        document = shown(
             teller,
-            lambda: found.append(
-                search_variants(
-                    session,
-                    where,
-                    wanted,
-                    given["db"],
-                    effort=effort,
-                    observer=teller,
-                    asked=lambda: bool(asked),
-                )
+            lambda: search_variants(
+                session,
+                where,
+                wanted,
+                given["db"],
+                effort=effort,
+                observer=teller,
+                asked=lambda: bool(asked),
             ),
         )
-    (document,) = found
     if output.as_json:
-        click.echo(document.to_line())
+        print_line(document)
     else:
         print_searched(document, head=not output.quiet, verbose=output.verbose)
     return int(not document.is_fine)

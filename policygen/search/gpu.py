@@ -62,9 +62,7 @@ class PointFound:
 class MeasuresRungs(Protocol):
     """A GPU, here or elsewhere."""
 
-    def look(
-        self, cases: Sequence[BaseCase], seed: int
-    ) -> list[LookedAt]:
+    def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
         """Runs base alone on runtime workloads, in a fresh process."""
 
     def rung(self, points: Sequence[RungPoint], seed: int, asked: Asked) -> Iterator[PointFound]:
@@ -80,9 +78,7 @@ class LocalGpu:
 
     controller: Controller
 
-    def look(
-        self, cases: Sequence[BaseCase], seed: int
-    ) -> list[LookedAt]:
+    def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
         """Runs base alone on runtime workloads, in a fresh process."""
         self.controller.restart()
         return [self._look(case, base, seed) for case, base in cases]

@@ -15,7 +15,7 @@ import pytest
 from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.measure.database import open_measurements
-from policygen.measure.outcomes import Failure, Rounds
+from policygen.measure.outcomes import Failure
 from policygen.measure.tables import RowSpot
 from policygen.measure.writer import open_writer
 from policygen.results.database import open_database
@@ -109,7 +109,7 @@ def test_our_own_tables_say_where_it_comes_from(session, db):
     session.fail(spot(16), "ipt_1", Failure("wrong", "3 of 9 elements differ"), 0.25)
     session.noise(spot(16), 0, SAMPLES)
     session.time("compile", 12.5)
-    session.note(Rounds({}, {}, {}, repeated=3, throttled=2), restarts=1)
+    session.note(3, 2, 1)
     ((*cells,),) = query(
         db,
         "SELECT policygen, ctk, arch, driver, nvcc, method, seed, sm_clock, memory_clock,"

@@ -2,22 +2,23 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import TextIO, TypeVar
 
-import click
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from policygen.cli.progress import spelled
+from policygen.model.base import Document
 from policygen.model.search import SearchEvent
 from policygen.model.workload import in_words
 from policygen.report.sink import raw
-from policygen.steps import HowFar
+from policygen.steps import HowFar, spelled
 from policygen.untrusted import visible
 
+T = TypeVar("T")
 RUNGS = {"screening": "1 screening", "sharper": "2 sharper", "last": "3 last"}
 WORDS = {"begun": "base runs", "batch": "batch", "rung": "rung", "ended": "ended"}
 
@@ -37,7 +38,7 @@ class SearchTeller:
     def __call__(self, event: SearchEvent) -> None:
         """Is told what happened."""
         if self.json:
-            click.echo(event.to_line())
+            print_line(event)
         name = in_words(event.benchmark, event.workload)
         self.rows[name] = event
         if self.live is not None:
@@ -76,13 +77,16 @@ def telling(*, as_json: bool, quiet: bool) -> SearchTeller:
     return teller
 
 
-def shown(teller: SearchTeller, work: Callable[[], None]) -> None:
+def shown(teller: SearchTeller, work: Callable[[], T]) -> T:
     """Runs the work while the table stands."""
-    if teller.live is None:
-        work()
-        return
-    with teller.live:
-        work()
+    with teller.live or nullcontext():
+        return work()
+
+
+def print_line(document: Document) -> None:
+    """Prints a document in a line of its own."""
+    sys.stdout.write(f"{document.to_line()}\n")
+    sys.stdout.flush()
 
 
 def _line(name: str, one: SearchEvent) -> str:
