@@ -35,7 +35,7 @@ from policygen.search.driver import SearchDriver
 from policygen.search.gpu import Asked, LocalGpu, StopAskedError
 from policygen.search.notes import SearchNotes
 from policygen.search.rung_rows import RungRows
-from policygen.search.strategies.registry import make_strategy
+from policygen.search.strategies.known import make_strategy
 from policygen.search.workload import SearchSpaceOf, WorkloadSearch, base_values
 from policygen.stopping import Stopped
 

@@ -11,6 +11,7 @@ from policygen.errors import InputError
 from policygen.outputs import SQLITE
 from policygen.results.declared import DeclaredAxes, find_declared
 from policygen.results.files import check_regular
+from policygen.results.finals import Finals, find_finals
 from policygen.results.gpus import GpuArchs, find_gpus
 from policygen.results.measured_noise import MeasuredNoise, find_noise
 from policygen.results.paired_noise import Pairs, find_pairs
@@ -69,6 +70,8 @@ class Database:
     """How far processes of base were from each other, where that was measured."""
     pairs: Pairs = field(default_factory=dict)
     """Base beside variants, process by process."""
+    finals: Finals = field(default_factory=dict)
+    """The same of the finalists of searches."""
 
     @property
     def layout(self) -> str:
@@ -161,7 +164,9 @@ def _look(path: Path, connection: sqlite3.Connection) -> Database:
     without = tuple(sorted(_registered(connection, names) - have))
     gpus = find_gpus(connection, tables, others)
     noise, pairs = find_noise(connection, names), find_pairs(connection, names)
-    return Database(path, connection, tables, declared, logs, without, gpus, noise, pairs)
+    finals = find_finals(connection, names)
+    pairs = {key: {**pairs.get(key, {}), **finals.get(key, {})} for key in {**pairs, **finals}}
+    return Database(path, connection, tables, declared, logs, without, gpus, noise, pairs, finals)
 
 
 def _registered(

@@ -26,6 +26,7 @@ from policygen.results.confidence import SampleReader, judge
 from policygen.results.confirm import confirm, confirming, finalists
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
+from policygen.results.last_rungs import last_rung
 from policygen.results.load import Rows, open_all, read_rows
 from policygen.results.logs import never_ran, nothing_measured
 from policygen.results.missing import declared_points, in_words, missing_of_base
@@ -120,11 +121,12 @@ def rank(
                 scores = score_case(kept, declared or {})
                 judged = SampleReader(kept, decoder, warnings.add) if samples else None
                 again = confirming(case, finals)
-                final = finalists(scores, again, rules) if again else []
+                last = None if again else last_rung(scores, rules)
+                final = finalists(scores, again, rules) if again else _places(scores, last)
                 variants = leading(scores, top, rules, judged, final, can)
                 choice = told = None
                 if samples and not is_partial(kept, axes):
-                    found = confirm(scores, final, again, rules, declared or {}) if again else None
+                    found = confirm(scores, final, again, rules, declared or {}) if again else last
                     basis = basis_of(scores, variants, found, declared or {})
                     choice = choose(variants, basis, rules, current)
                     told = reasoning(scores, again, rules) if explain else None
@@ -135,6 +137,12 @@ def rank(
                 made = _workload(scores, shown, choice, declared or {})
                 workloads.append(made.model_copy(update={"reasoning": told}))
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
+
+
+def _places(scores: Scores, last: Mapping[str, Confirmed] | None) -> list[int]:
+    """Where those of a last rung stand."""
+    names = [scores.case.variants[int(index)] for index in scores.index]
+    return [at for at, name in enumerate(names) if name in (last or {})]
 
 
 def is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
