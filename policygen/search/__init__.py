@@ -1,1 +1,1 @@
-"""Finds the best variants of workloads: what to try next, how sure one must be, and when to stop."""
+"""Finds the best variants of workloads: what to try next, how sure to be, and when to stop."""

@@ -30,7 +30,7 @@ class Domain:
     def at(self, index: int) -> Values:
         """The variant at a place in the order of the space: the last parameter varies first."""
         found = []
-        for one in reversed(self.ranges.values()):
+        for one in reversed([*self.ranges.values()]):
             index, place = divmod(index, len(one))
             found.append(one[place])
         return tuple(reversed(found))

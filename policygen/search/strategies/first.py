@@ -1,6 +1,7 @@
 """What is tried before anything is known: spread over the space, round numbers more often."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 from random import Random
 
@@ -30,7 +31,7 @@ class FirstDraws:
         return list(zip(*columns, strict=True))
 
 
-def weights(values, powers):
+def weights(values: Sequence[int], powers: int) -> list[float]:
     """How often each value is drawn; kinds are as likely as each other."""
     if len(values) <= KINDS:
         return [1.0] * len(values)
@@ -40,5 +41,5 @@ def weights(values, powers):
     return [float(w) for w in np.exp2(found)]
 
 
-def _at(values, until, share):
+def _at(values: Sequence[int], until: Sequence[float], share: float) -> int:
     return values[min(len(values) - 1, bisect_right(until, share * until[-1]))]

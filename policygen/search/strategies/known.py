@@ -5,6 +5,7 @@ from typing import Literal, get_args
 
 from policygen.search.domain import Domain, Values
 from policygen.search.strategies.local import LocalSearch
+from policygen.search.strategies.tpe import TreeParzen
 from policygen.search.strategies.walk import Walker, evenly, shuffled
 from policygen.search.strategy import Strategy
 
@@ -24,6 +25,4 @@ def make_strategy(
         case "local":
             return LocalSearch(domain, seed, starts)
         case "optuna":
-            from policygen.search.strategies.tpe import TreeParzen
-
             return TreeParzen(domain, seed, starts)

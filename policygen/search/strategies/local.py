@@ -36,10 +36,10 @@ class LocalSettings:
     trees: int = 40
     tries: int = 8
     """Divisions of a node that are tried."""
-    leaf: int = 1
+    leaf: int = 2
     most: int = 400
     """Variants that a forest learns from: half of them the best, half the others."""
-    floor: float = 0.5
+    floor: float = 0.1
     """Scores below this quantile are all as bad."""
     again: float = 0.05
     """A forest is grown anew when so much more is known."""
@@ -167,7 +167,9 @@ class LocalSearch:
         """What it learns from: what fails is as bad as the worst."""
         scored = [score for _, score in self._scored]
         floor = float(np.quantile(scored, self._settings.floor))
-        known = [(values, floor if s is None else max(s, floor)) for values, s in self._told.items()]
+        known = [
+            (values, floor if s is None else max(s, floor)) for values, s in self._told.items()
+        ]
         if len(known) > self._settings.most:
             known.sort(key=lambda one: -one[1])
             half = self._settings.most // 2

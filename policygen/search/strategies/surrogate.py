@@ -73,7 +73,7 @@ class _Growing:
         """Grows a level; whether there may be another one."""
         at, count = self.node, self.count
         sizes = np.bincount(at, minlength=count)
-        sums = np.bincount(at, self.scores, minlength=count)
+        sums = np.asarray(np.bincount(at, self.scores, minlength=count), np.float64)
         columns, limits, gains = self._best(at, sizes, sums)
         inner = gains > 0
         below = self.first + count
