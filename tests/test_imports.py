@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "planning": {"model", "source", "dialects", "results", "bindings"},
     "proof": {"model", "bindings", "tree"},
     "measure": {"model", "tree", "source", "dialects", "results", "bindings", "planning", "proof"},
-    "search": {"model", "results", "measure"},
+    "search": {"model", "results", "bindings", "measure"},
     "report": {"model"},
     "edit": {"model"},
     "demo": set(),
@@ -76,6 +76,7 @@ LIVES_IN = {
     "pandas": {"results"},
     "fpzip": {"results", "demo"},
     "matplotlib": {"report"},
+    "optuna": {"search"},
 }
 
 

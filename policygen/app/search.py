@@ -35,7 +35,7 @@ from policygen.search.driver import SearchDriver
 from policygen.search.gpu import Asked, LocalGpu, StopAskedError
 from policygen.search.notes import SearchNotes
 from policygen.search.rung_rows import RungRows
-from policygen.search.strategies.known import make_strategy
+from policygen.search.strategies.known import StrategyName, make_strategy
 from policygen.search.workload import SearchSpaceOf, WorkloadSearch, base_values
 from policygen.stopping import Stopped
 
@@ -55,7 +55,7 @@ class SearchWanted:
 
     budget: float | None = None
     """Seconds, over all sessions of the database."""
-    strategy: str | None = None
+    strategy: StrategyName | None = None
     """By name; none: all variants where that fits into the budget, else `local`."""
     count: int | None = None
     """As many variants of each workload at most."""
@@ -195,7 +195,7 @@ def _workload_search(
     )
 
 
-def _fitting(distinct: int, budget: float | None, slots: int) -> str:
+def _fitting(distinct: int, budget: float | None, slots: int) -> StrategyName:
     """All variants, where they are few and the budget allows it."""
     fits = budget is None or distinct * CORE_SECONDS / slots < budget / 2
     return "exhaustive" if distinct <= EXHAUSTIVE and fits else "local"

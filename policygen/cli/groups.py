@@ -118,7 +118,8 @@ COMMANDS = LazyGroup(
         " from.",
         "review": "Shows what a change of tuning headers means, made by policygen or by hand.",
         "scan": "Shows every tuning family and entry of a tree.",
-        "search": "Finds the best variants of workloads on a GPU of this machine.",
+        "search": "Finds the best variants of workloads on a GPU; --replay tries a strategy on what"
+        " was measured.",
         "status": "Shows where a tree stands: what was applied, what is open, what was proved, what"
         " to do next.",
         "undo": "Takes the last apply back, or the last N in one go; every byte is as it was"

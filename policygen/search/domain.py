@@ -1,6 +1,6 @@
 """A space as strategies see it: tuples of values, and which of them come to the same."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -12,8 +12,8 @@ Values = tuple[int, ...]
 class Domain:
     """What a strategy may ask for."""
 
-    ranges: Mapping[str, range]
-    """The values of each parameter, in the order of labels."""
+    ranges: Mapping[str, Sequence[int]]
+    """The values of each parameter, in the order of labels; they rise."""
     key: Callable[[Values], Hashable | None]
     """The same for variants that come to the same policy; none where there can be no such."""
 

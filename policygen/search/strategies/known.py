@@ -1,0 +1,28 @@
+"""The strategies by their names, and which one fits a budget."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from policygen.search.domain import Domain, Values
+from policygen.search.strategies.local import LocalSearch
+from policygen.search.strategies.tpe import TreeParzen
+from policygen.search.strategies.walk import Walker, evenly, shuffled
+from policygen.search.strategy import Strategy
+
+StrategyName = Literal["exhaustive", "local", "optuna", "random"]
+STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
+
+
+def make_strategy(
+    name: StrategyName, domain: Domain, seed: int, starts: Sequence[Values] = ()
+) -> Strategy:
+    """A strategy for a space; `starts` are asked for first, such as what is in the header now."""
+    match name:
+        case "exhaustive":
+            return Walker(domain, evenly(domain), starts, misses=None)
+        case "random":
+            return Walker(domain, shuffled(domain, seed), starts)
+        case "local":
+            return LocalSearch(domain, seed, starts)
+        case "optuna":
+            return TreeParzen(domain, seed, starts)

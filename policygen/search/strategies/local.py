@@ -1,0 +1,177 @@
+"""Neighbours of good variants, chosen by a forest, and some of all others."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from policygen.results.load import Floats
+from policygen.search.domain import Domain, Values
+from policygen.search.strategies.features import Features
+from policygen.search.strategies.first import FirstDraws
+from policygen.search.strategies.fresh import Fresh
+from policygen.search.strategies.neighbours import Neighbourhood
+from policygen.search.strategies.surrogate import Forest, grow
+from policygen.search.strategies.walk import shuffled, some, walk
+from policygen.search.strategy import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSettings:
+    """How it searches; chosen on measured spaces, see docs/searching.md."""
+
+    first: int = 16
+    """Variants that are drawn before anything is expected of others."""
+    powers: int = 3
+    """See `FirstDraws`."""
+    explore: float = 0.1
+    """The share of a batch that no forest chooses."""
+    good: int = 8
+    """Variants whose neighbours are looked at."""
+    pool: int = 800
+    """Candidates for a batch."""
+    courage: float = 1.0
+    """How much it counts that something is not known."""
+    trees: int = 40
+    tries: int = 8
+    """Divisions of a node that are tried."""
+    leaf: int = 2
+    most: int = 400
+    """Variants that a forest learns from: half of them the best, half the others."""
+    floor: float = 0.1
+    """Scores below this quantile are all as bad."""
+    again: float = 0.05
+    """A forest is grown anew when so much more is known."""
+
+
+class LocalSearch:
+    """Learns from what it is told; asks for what may be better than the best."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        seed: int,
+        starts: Sequence[Values] = (),
+        settings: LocalSettings | None = None,
+    ) -> None:
+        self._domain, self._settings = domain, settings or LocalSettings()
+        self._draw = Random(seed)  # noqa: S311  it keeps no secret
+        self._rng = np.random.default_rng(self._draw.getrandbits(64))
+        self._fresh = Fresh(domain)
+        self._starts = iter(starts)
+        self._first = FirstDraws(domain, self._draw, self._settings.powers)
+        self._near = Neighbourhood(domain)
+        self._features = Features(domain)
+        self._rest = walk(self._fresh, shuffled(domain, self._draw.getrandbits(64)))
+        self._told: dict[Values, float | None] = {}
+        self._asked = 0
+        self._forest: Forest | None = None
+        self._learned = 0
+
+    def ask(self, count: int) -> list[Values]:
+        """The starts, then some drawn ones, then what a forest expects most of."""
+        found = some(filter(self._fresh.take, self._starts), count)
+        early = self._settings.first - self._asked - len(found)
+        if not self._scored:
+            early = count
+        found += self._drawn(min(count - len(found), early))
+        found += self._chosen(count - len(found))
+        found += some(self._rest, count - len(found))
+        self._asked += len(found)
+        return found
+
+    def tell(self, outcomes: Sequence[Outcome]) -> None:
+        """Learns what became of variants."""
+        for one in outcomes:
+            self._fresh.take(one.values)
+            self._told[one.values] = one.score
+
+    @property
+    def _scored(self) -> list[tuple[Values, float]]:
+        return [(values, score) for values, score in self._told.items() if score is not None]
+
+    def _drawn(self, count: int) -> list[Values]:
+        """Spread over the space."""
+        found: list[Values] = []
+        if count > 0:
+            for _ in range(4):
+                lot = self._first.lot(count)
+                found += some(filter(self._fresh.take, lot), count - len(found))
+        return found
+
+    def _chosen(self, count: int) -> list[Values]:
+        """Those of a pool that may be best: each for another weight of what is not known."""
+        if count <= 0:
+            return []
+        candidates = self._pool()
+        if not candidates:
+            return []
+        rows = self._features.rows(candidates)
+        expected = self._grown().predict(rows)
+        mean, spread = expected.mean(axis=0), expected.std(axis=0)
+        spread = spread + 1e-6 * self._rng.random(len(spread))
+        found: list[Values] = []
+        left = np.ones(len(candidates), bool)
+        explored = sum(self._draw.random() < self._settings.explore for _ in range(count))
+        for _ in range(count - explored):
+            if not left.any():
+                break
+            courage = self._settings.courage * self._rng.exponential()
+            value = np.where(left, mean + courage * spread, -np.inf)
+            best = int(value.argmax())
+            left[best] = False
+            if self._fresh.take(candidates[best]):
+                found.append(candidates[best])
+        return found + self._drawn(min(explored, count - len(found)))
+
+    def _pool(self) -> list[Values]:
+        """Neighbours of good variants, mixtures of them, and some of the whole space."""
+        settings = self._settings
+        scored = sorted(self._scored, key=lambda one: -one[1])
+        good = [values for values, _ in scored[: settings.good]]
+        found = dict.fromkeys(self._untried(self._around(good)))
+        room = settings.pool - len(found)
+        draws = (self._domain.at(self._draw.randrange(self._domain.count)) for _ in range(room))
+        found |= dict.fromkeys(self._untried(draws))
+        return list(found)
+
+    def _around(self, good: Sequence[Values]) -> Iterator[Values]:
+        for values in good:
+            yield from self._near.around(values)
+        for _ in range(self._settings.pool // 4):
+            one, other = self._draw.choice(good), self._draw.choice(good)
+            yield self._near.changed(one, self._draw, 2)
+            yield self._near.mixed(one, other, self._draw)
+
+    def _untried(self, variants: Iterable[Values]) -> Iterator[Values]:
+        return filter(self._fresh.has, variants)
+
+    def _grown(self) -> Forest:
+        """The forest of what is known now, or of almost that."""
+        settings, known = self._settings, len(self._told)
+        if self._forest is None or known > self._learned * (1 + settings.again):
+            variants, scores = self._lesson()
+            self._forest = grow(
+                self._features.rows(variants),
+                scores,
+                self._rng,
+                trees=settings.trees,
+                tries=settings.tries,
+                leaf=settings.leaf,
+            )
+            self._learned = known
+        return self._forest
+
+    def _lesson(self) -> tuple[list[Values], Floats]:
+        """What it learns from: what fails is as bad as the worst."""
+        scored = [score for _, score in self._scored]
+        floor = float(np.quantile(scored, self._settings.floor))
+        known = [
+            (values, floor if s is None else max(s, floor)) for values, s in self._told.items()
+        ]
+        if len(known) > self._settings.most:
+            known.sort(key=lambda one: -one[1])
+            half = self._settings.most // 2
+            known = known[:half] + self._draw.sample(known[half:], half)
+        return [values for values, _ in known], np.array([score for _, score in known])

@@ -1,0 +1,44 @@
+"""Variants near others: one or two parameters changed, and mixtures of two."""
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from policygen.search.domain import Domain, Values
+from policygen.search.strategies.features import KINDS
+
+STEPS = (1, -1, 2, -2, 4, -4)
+"""How far a parameter with many values goes, in places of its range."""
+
+
+class Neighbourhood:
+    """Knows the place of each value in its range."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._ranges = tuple(domain.ranges.values())
+        self._places = [{v: place for place, v in enumerate(one)} for one in self._ranges]
+
+    def around(self, values: Values) -> Iterator[Values]:
+        """All with one parameter changed: to any of few values, by some steps among many."""
+        for which in range(len(values)):
+            for other in self._moves(which, values[which]):
+                yield *values[:which], other, *values[which + 1 :]
+
+    def changed(self, values: Values, draw: Random, count: int) -> Values:
+        """One with as many parameters changed, drawn at random."""
+        found = list(values)
+        varied = [which for which, one in enumerate(self._ranges) if len(one) > 1]
+        for which in draw.sample(varied, min(count, len(varied))):
+            found[which] = draw.choice(self._moves(which, values[which]))
+        return tuple(found)
+
+    def mixed(self, one: Values, other: Values, draw: Random) -> Values:
+        """One that has each value from either."""
+        return tuple(draw.choice(pair) for pair in zip(one, other, strict=True))
+
+    def _moves(self, which: int, value: int) -> Sequence[int]:
+        values = self._ranges[which]
+        if len(values) <= KINDS:
+            return [other for other in values if other != value]
+        place = self._places[which].get(value, 0)
+        near = (place + step for step in STEPS)
+        return [values[at] for at in near if 0 <= at < len(values)]
