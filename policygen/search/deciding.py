@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
+from policygen.model.results import Rules
 from policygen.results.provenance import LAST
 from policygen.search.bench import SearchBench, SearchEffort, failures
 from policygen.search.measuring import RungTask
 from policygen.search.rung_rows import SHARPER
-from policygen.search.rung_scores import rung_scores, rung_times
+from policygen.search.rung_scores import rung_least, rung_scores, rung_times
 from policygen.search.rungs import TO_LAST, TO_SHARPER, survivors
 from policygen.search.target import SearchTarget
 from policygen.search.workload import WorkloadSearch
@@ -16,6 +17,9 @@ SHARP, LEAST_SHARP, MOST_SHARP = 0.003, 4, 30
 workload."""
 SURE, LEAST_SURE = 0.002, 5
 """The same of each process of the last rung: less than processes differ by."""
+WORST = Rules().worst_allowed - 0.005
+"""What loses more than this on a runtime workload would not be chosen, whatever it gains elsewhere;
+with what noise may make of it."""
 RESTART = 3.0
 """Seconds that a fresh process takes until it measures, at most."""
 WARM, BESIDE = 2.0, 0.00015
@@ -37,7 +41,9 @@ def decide(
     one.sharper = _sharpened(bench, name, one, target, kept, second)
     tells(SHARPER)
     known = {label: score for label, score in one.sharper.items() if label not in one.failed}
-    finalists = survivors(known, target.error(second), TO_LAST)
+    least = rung_least(bench.known(target), SHARPER)
+    fitting = {label: s for label, s in known.items() if least.get(label, 0.0) >= WORST}
+    finalists = survivors(fitting or known, target.error(second), TO_LAST)
     for process in range(bench.effort.processes):
         _last(bench, name, one, target, finalists, process)
     last = rung_scores(bench.known(target), LAST)

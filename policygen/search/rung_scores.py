@@ -34,6 +34,19 @@ def rung_scores(
     return {label: fmean(scores) for label, scores in found.items()}
 
 
+def rung_least(
+    points: Sequence[tuple[WeighedSpot, Sequence[RungRow]]], rung: int
+) -> dict[str, float]:
+    """By variant the ratio of the runtime workload on which it is worst."""
+    return {
+        label: min(
+            fmean(base / own for base, own in pairs)
+            for pairs in zip(*processes.values(), strict=True)
+        )
+        for label, processes in _everywhere(points, rung).items()
+    }
+
+
 def rung_times(
     points: Sequence[tuple[WeighedSpot, Sequence[RungRow]]], rung: int
 ) -> list[PointTimes]:
