@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from policygen.app.filters import Filter
-from policygen.app.measure import ORDER, Effort, compile_time_part, is_meant
+from policygen.app.measure import Effort, compile_time_part, is_meant
 from policygen.app.measure_variants import check_compiles, work_folder
 from policygen.app.measuring import chosen_workloads, open_workloads
 from policygen.app.search_batches import BatchCompiler
@@ -18,7 +18,7 @@ from policygen.measure.compiling import MEMORY
 from policygen.measure.control import controlling, worker_command
 from policygen.measure.database import open_measurements
 from policygen.measure.distinct import Classifier
-from policygen.measure.gpus import find_gpu
+from policygen.measure.gpus import device_environment, find_gpu
 from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
 from policygen.measure.opened import OpenedWorkload
 from policygen.measure.sessions import About
@@ -43,7 +43,7 @@ EXHAUSTIVE = 4_200
 """Distinct variants that are all tried, where the budget allows it."""
 CORE_SECONDS = 1.0
 """Of a variant, compiled among others: before the first batch it is not known better."""
-PER_SLOT = 12
+PER_SLOT = 24
 """Variants of a batch for each unit that is compiled at once: more learn less often from what was
 measured, fewer pay more for the headers."""
 Observer = Callable[[SearchEvent], None]
@@ -90,7 +90,9 @@ def search_variants(
         compiler = ObjectCompiler(toolchain, folder, Listings())
         runner = compiler.make(ObjectSource(runner_text(), (), gpu.arch))
         command = worker_command(effort.gpu, runner, runtime_of(toolchain))
-        controller = stack.enter_context(controlling(command, patience=effort.patience, more=ORDER))
+        controller = stack.enter_context(
+            controlling(command, patience=effort.patience, more=device_environment())
+        )
         facts = controller.facts
         about = About(
             toolchain.version,
