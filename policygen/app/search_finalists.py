@@ -25,6 +25,8 @@ MOST = 24
 """Finalists that are told."""
 COMPARED = 5
 """Those whose quantiles are set beside base's."""
+MOST_ROWS = 8
+"""The same where there are no rungs."""
 LEAST = 5
 """Samples; fewer have no quantiles."""
 RUNGS: Mapping[int, RungName] = {1: "screening", 2: "sharper", 3: "last"}
@@ -90,7 +92,7 @@ def row_finals(
 ) -> Finals:
     """The best of rows of results, with the intervals that their samples and the noise make."""
     places = {scores.case.variants[int(index)]: int(index) for index in scores.index}
-    own = [one for one in shown if one.variant != BASE]
+    own = [one for one in shown if one.variant != BASE][:MOST_ROWS]
     told = [
         ReportedFinalist(
             variant=one.variant,

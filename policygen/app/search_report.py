@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from policygen.app.inputs import Inputs, ResultFiles, nothing_matches, open_inputs
-from policygen.app.search_finalists import MOST, Finals, row_finals, rung_finals
+from policygen.app.search_finalists import MOST_ROWS, Finals, row_finals, rung_finals
 from policygen.app.search_sessions import reported_sessions
 from policygen.app.search_tries import (
     LISTED,
@@ -52,9 +52,6 @@ from policygen.results.searches import (
 )
 from policygen.results.top import Warnings, open_cases, rank
 
-SHOWN = 8
-"""Of rows alone, as many of the best are told."""
-
 
 def report_search(given: ResultFiles, rules: Rules | None = None) -> SearchReport:
     """Tells what searches, or measurements, found for each workload, and how they got there."""
@@ -65,7 +62,7 @@ def report_search(given: ResultFiles, rules: Rules | None = None) -> SearchRepor
             files.databases,
             pattern=where.pattern,
             axes=where.values,
-            top=SHOWN + 1,
+            top=MOST_ROWS + 1,
             rules=rules,
             declared=files.declared,
         )
@@ -230,7 +227,7 @@ def _finals(
     if scores is None or ranked is None:
         return Finals(None, ())
     reader = SampleReader(scores.case, looked.decoder, Warnings().add)
-    return row_finals(scores, ranked.variants[:MOST], ranked.choice, reader)
+    return row_finals(scores, ranked.variants, ranked.choice, reader)
 
 
 def _noise(looked: _Looked, spot: Spot) -> dict[str, object]:

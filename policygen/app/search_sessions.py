@@ -46,6 +46,7 @@ def _session(
         database=str(database.path),
         **{name: text_of(row.cells.get(name)) for name in texts},
         ended=None if ended is None else text_of(ended),
+        seconds=_length(row),
         seed=_count(row, "seed"),
         sm_clock=_count(row, "sm_clock"),
         memory_clock=_count(row, "memory_clock"),
@@ -56,6 +57,12 @@ def _session(
         steps=tuple(steps[:STEPS]),
         other_steps=_together("others", rest) if rest else None,
     )
+
+
+def _length(row: SessionRow) -> float | None:
+    if row.started is None or row.ended is None or row.ended < row.started:
+        return None
+    return row.ended - row.started
 
 
 def _steps(times: Sequence[tuple[str, float]]) -> list[StepTime]:

@@ -33,6 +33,7 @@ class ReportedSession(Record):
     started: str
     ended: str | None = None
     """None: it goes on, or was killed."""
+    seconds: float | None = None
     policygen: str = ""
     ctk: str = ""
     cccl: str = ""

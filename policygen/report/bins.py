@@ -39,6 +39,14 @@ class Bins:
         """Where a value belongs."""
         return bisect_right(self.bins, value, key=lambda one: one.low) - 1
 
+    def found(self, values: Values) -> int | None:
+        """Where a variant belongs; none where it has no such value."""
+        value = values.get(self.name)
+        if value is None or not self.bins[0].low <= value <= self.bins[-1].high:
+            return None
+        place = self.place(value)
+        return place if value <= self.bins[place].high else None
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:

@@ -71,8 +71,10 @@ def spelled_steps(values: Sequence[float]) -> list[str]:
 def score_range(scores: Sequence[float], more: Iterable[float] = ()) -> tuple[float, float]:
     """The range of scores that is worth looking at: what is far below base is not."""
     high = max(1.01, *scores, *more)
-    low = max(median(scores), 1 - max(BELOW * (high - 1), LEAST))
-    low = min(0.98, max(low, min(scores)), *more) if scores else 0.9
+    low = median(scores)
+    if (edge := 1 - max(BELOW * (high - 1), LEAST)) < max(scores):
+        low = max(low, edge)
+    low = min(0.98, low, *more)
     return low - ROOM * (high - low), high + ROOM * (high - low)
 
 

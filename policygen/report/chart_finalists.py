@@ -8,7 +8,7 @@ from policygen.report import chart
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.chart import Panel
 
-WIDTH = 480.0
+WIDTH = 420.0
 ROW = 34.0
 MOST = 12
 """Finalists that are drawn."""
@@ -16,6 +16,7 @@ PANELS = 12
 """Runtime workloads whose quantiles are drawn, the heaviest ones."""
 SERIES = 5
 SMALL = 300.0
+KEY = 380.0
 Point = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -119,10 +120,10 @@ def _key(finals: Sequence[ReportedFinalist]) -> Drawing:
     for place, final in enumerate(finals):
         y = 14.0 + 17 * place
         marks.append(Mark("path", f"series s{place}", {"d": f"M0 {y - 4:.1f}h28"}))
-        name = chart.cut(final.variant, WIDTH - 40)
+        name = chart.cut(final.variant, KEY - 40)
         marks.append(Mark("text", "label", {"x": 36.0, "y": y}, name, final.variant))
     words = ", ".join(final.variant for final in finals)
-    return Drawing("Lines of the next figures", words, WIDTH, 17.0 * len(finals) + 6, marks)
+    return Drawing("Lines of the next figures", words, KEY, 17.0 * len(finals) + 6, marks)
 
 
 def _panel(

@@ -1,11 +1,15 @@
 """Scores against each parameter, and over pairs of them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
+from typing import Self
 
+from policygen.model.labels import parse_label
+from policygen.model.search_report import ReportedWorkload
 from policygen.report import chart
-from policygen.report.bins import Bins, Cell, Space
+from policygen.report.bins import Bins, Cell, Space, Values
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.chart import Panel
 
@@ -18,38 +22,84 @@ SHADES = 5
 """Steps of a colour from base to the end of the scale, on either side."""
 LEAST_SPAN = 0.02
 """What is nearer to base is noise, and is not blown up."""
+Grid = dict[tuple[int, int], Cell]
 ROOM = 30.0
 """Pixels that a number needs in a cell."""
 
 
-def by_parameter(space: Space) -> Iterator[Drawing]:
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Two variants that are marked in all figures."""
+
+    winner: Values
+    score: float
+    """The winner's, as it is drawn."""
+    today: Values
+    """What CUB selects."""
+
+    @classmethod
+    def of(cls, one: ReportedWorkload) -> Self:
+        """Those of a workload; empty where they are not known."""
+        labels = (one.best, one.base)
+        winner, today = (parse_label(label) or {} if label else {} for label in labels)
+        score = next((v.score for v in one.variants if v.variant == one.best), 1.0)
+        return cls(winner, score, today)
+
+
+@dataclass(frozen=True, slots=True)
+class Colours:
+    """How far from base the last colour is, on either side."""
+
+    faster: float
+    slower: float
+
+    @classmethod
+    def of(cls, scores: Sequence[float]) -> Self:
+        """By what the best one gains, and what half of the slower ones lose at least."""
+        faster = max(LEAST_SPAN, max(scores) - 1)
+        losses = [1 - score for score in scores if score < 1]
+        return cls(faster, max(faster, median(losses)) if losses else faster)
+
+    def shade(self, score: float) -> str:
+        """The look of a score: base is in the middle."""
+        span = self.faster if score > 1 else self.slower
+        return f"h{SHADES + max(-SHADES, min(SHADES, round((score - 1) / span * SHADES)))}"
+
+
+def by_parameter(space: Space, marked: Marked) -> Iterator[Drawing]:
     """Draw scores against each parameter, all at one scale."""
     scores = [score for _, score, _ in space.measured]
     if not scores:
         return
     ends = chart.score_range(scores)
     for one in space.leading(MOST):
-        yield _parameter(space, one, ends, scores)
+        yield _parameter(space, one, marked, ends, scores)
 
 
-def by_pair(space: Space) -> Iterator[Drawing]:
+def by_pair(space: Space, marked: Marked) -> Iterator[Drawing]:
     """Draw the best score of each pair of values, all in the same colours."""
     leading = space.leading(PAIRED)
     grids = [(x, y, space.grid(x, y)) for x, y in combinations(leading, 2)]
     best = [max(c.scores) for _, _, grid in grids for c in grid.values() if c.scores]
     if not best:
         return
-    # What is slower may be beyond the colours: where the best lie has to be seen.
-    span = max(LEAST_SPAN, max(best) - 1)
+    colours = Colours.of(best)
     for x, y, grid in grids:
-        yield _pair(x, y, grid, span)
+        yield _pair(x, y, grid, colours, marked)
 
 
 def _parameter(
-    space: Space, one: Bins, ends: tuple[float, float], scores: Sequence[float]
+    space: Space,
+    one: Bins,
+    marked: Marked,
+    ends: tuple[float, float],
+    scores: Sequence[float],
 ) -> Drawing:
     title = f"Score against {one.name}"
-    panel = Panel(46, 44, WIDTH - 56, 160, (0, len(one.bins)), ends)
+    panel = Panel(46, 54, WIDTH - 56, 160, (0, len(one.bins)), ends)
+    names = [("dots", "variant"), ("best", "best"), ("median", "median")]
+    names += [("last won", "winner")] if one.name in marked.winner else []
+    names += [("ring", "CUB today")] if one.name in marked.today else []
     cells = space.column(one)
     best = [
         (panel.across(place + 0.5), panel.up(max(cell.scores)))
@@ -58,7 +108,7 @@ def _parameter(
     ]
     marks = [
         chart.head(title),
-        *chart.legend([("dots", "variant"), ("best", "best"), ("median", "median")], 130, 32),
+        *chart.legend(names, 2, 32),
         *chart.up_axis(panel),
         *_ticks(panel, one),
         *chart.unit(panel),
@@ -68,6 +118,7 @@ def _parameter(
         *_failed(panel, cells),
         *chart.frame(panel, "score", one.name),
         *_hints(panel, one, cells),
+        *_marked(panel, one, marked),
     ]
     top = max((cell for cell in cells if cell.scores), key=lambda cell: max(cell.scores))
     place = cells.index(top)
@@ -93,6 +144,18 @@ def _dots(panel: Panel, space: Space, one: Bins) -> Iterator[chart.Place]:
                 else (value - found.low + 0.5) / (found.high - found.low + 1)
             )
             yield panel.across(place + inside), panel.up(score)
+
+
+def _marked(panel: Panel, one: Bins, marked: Marked) -> Iterator[Mark]:
+    """The winner at its score, and what CUB selects where base is."""
+    if (place := one.found(marked.today)) is not None:
+        title = f"CUB selects {one.name} {marked.today[one.name]} today"
+        where = {"cx": panel.across(place + 0.5), "cy": panel.up(1), "r": 4.5}
+        yield Mark("circle", "ring", where, title=title)
+    if (place := one.found(marked.winner)) is not None:
+        title = f"the winner: {one.name} {marked.winner[one.name]}"
+        x, y = panel.across(place + 0.5), panel.up(marked.score)
+        yield chart.diamond(x, y, "last won", title, 4.5)
 
 
 def _medians(panel: Panel, cells: Sequence[Cell]) -> Iterator[Mark]:
@@ -135,7 +198,7 @@ def _ticks(panel: Panel, one: Bins) -> Iterator[Mark]:
         yield Mark("text", "tick mid", {"x": x, "y": panel.bottom + 16}, texts[place])
 
 
-def _pair(x: Bins, y: Bins, grid: dict[tuple[int, int], Cell], span: float) -> Drawing:
+def _pair(x: Bins, y: Bins, grid: Grid, colours: Colours, marked: Marked) -> Drawing:
     title = f"Best score over {x.name} and {y.name}"
     high = min(18.0, max(11.0, 200 / len(y.bins)))
     panel = Panel(54, 34, WIDTH - 62, high * len(y.bins), (0, len(x.bins)), (0, len(y.bins)))
@@ -153,7 +216,7 @@ def _pair(x: Bins, y: Bins, grid: dict[tuple[int, int], Cell], span: float) -> D
             "height": high - 1,
         }
         told = f"{x.name} {x.bins[across].text}, {y.name} {y.bins[up].text}: {cell.words}"
-        look = _shade(max(cell.scores), span) if cell.scores else "none"
+        look = colours.shade(max(cell.scores)) if cell.scores else "none"
         marks.append(Mark("rect", look, size, title=told))
         if cell.scores and wide >= ROOM:
             where = {"x": size["x"] + wide / 2, "y": size["y"] + high / 2 + 3}
@@ -167,13 +230,17 @@ def _pair(x: Bins, y: Bins, grid: dict[tuple[int, int], Cell], span: float) -> D
             "height": high - 1,
         }
         marks.append(Mark("rect", "best", size))
+    ring = x.found(marked.today), y.found(marked.today)
+    if ring[0] is not None and ring[1] is not None:
+        where = {"cx": panel.across(ring[0] + 0.5), "cy": panel.up(ring[1] + 0.5), "r": 3.5}
+        marks.append(Mark("circle", "ring", where, title="what CUB selects today"))
     marks += [
         *_side(panel, y, high),
         *_ticks(panel, x),
         Mark(
             "text", "axis mid", {"x": panel.left + panel.width / 2, "y": panel.bottom + 31}, x.name
         ),
-        *_scale(panel, span),
+        *_scale(panel, colours),
     ]
     words = f"{len(scored):,} cells, coloured by the best score in them."
     if best is not None:
@@ -181,6 +248,8 @@ def _pair(x: Bins, y: Bins, grid: dict[tuple[int, int], Cell], span: float) -> D
             f" The best, {scored[best]:.3f}, is framed: {x.name} {x.bins[best[0]].text},"
             f" {y.name} {y.bins[best[1]].text}."
         )
+    if None not in ring:
+        words += " The ring is what CUB selects today."
     return Drawing(title, words, WIDTH, panel.bottom + 66, marks, words)
 
 
@@ -193,22 +262,16 @@ def _side(panel: Panel, y: Bins, high: float) -> Iterator[Mark]:
             yield Mark("text", "tick end", where, str(found.low))
 
 
-def _shade(score: float, span: float) -> str:
-    """The colour of a score: base is in the middle."""
-    step = round((score - 1) / span * SHADES)
-    return f"h{SHADES + max(-SHADES, min(SHADES, step))}"
-
-
-def _scale(panel: Panel, span: float) -> Iterator[Mark]:
+def _scale(panel: Panel, colours: Colours) -> Iterator[Mark]:
     """What the colours mean."""
     wide, left, top = 18.0, panel.left, panel.bottom + 42
     for step in range(2 * SHADES + 1):
         size = {"x": left + step * wide, "y": top, "width": wide, "height": 8.0}
         yield Mark("rect", f"h{step}", size)
     for step, text in (
-        (0, f"≤ {1 - span:.3f}"),
+        (0, f"≤ {1 - colours.slower:.3f}"),
         (SHADES, "1: base"),
-        (2 * SHADES, f"≥ {1 + span:.3f}"),
+        (2 * SHADES, f"≥ {1 + colours.faster:.3f}"),
     ):
         where = {"x": left + (step + 0.5) * wide, "y": top + 20}
         yield Mark("text", "tick mid", where, text)

@@ -12,7 +12,7 @@ from policygen.report import chart
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.chart import Panel
 
-WIDTH, HEIGHT = 480.0, 270.0
+WIDTH, HEIGHT = 420.0, 250.0
 STRIP = 5.0
 """The height of what tells when a rung was measured."""
 At = Callable[[TriedVariant], float | None]
@@ -33,7 +33,8 @@ def by_rank(one: ReportedWorkload) -> Drawing:
     """All scores, the best first: whether the best one stands alone."""
     scores = sorted((variant.score for variant in one.variants), reverse=True)
     low, high = chart.score_range(scores)
-    panel = Panel(46, 44, WIDTH - 56, HEIGHT - 84, (1, max(2, len(scores))), (low, high))
+    shown = [score for score in scores if score >= low]
+    panel = Panel(46, 44, WIDTH - 56, HEIGHT - 84, (1, max(2, len(shown))), (low, high))
     faster = sum(score > 1 for score in scores)
     marks = [
         chart.head("All scores, the best first"),
@@ -41,13 +42,14 @@ def by_rank(one: ReportedWorkload) -> Drawing:
         *chart.across_axis(panel, whole=True),
         *chart.unit(panel),
         *chart.dots(
-            ((panel.across(n), panel.up(s)) for n, s in enumerate(scores, 1)), "dots strong"
+            ((panel.across(n), panel.up(s)) for n, s in enumerate(shown, 1)), "dots strong"
         ),
         *chart.frame(panel, "score", "rank"),
     ]
     words = (
         f"{len(scores):,} scores from {scores[0]:.3f} down to {scores[-1]:.3f};"
-        f" {faster:,} are above 1, where base is."
+        f" {faster:,} are above 1, where base is; {len(scores) - len(shown):,} are lower than is"
+        " drawn."
     )
     return Drawing("All scores, the best first", words, WIDTH, HEIGHT, marks, words)
 

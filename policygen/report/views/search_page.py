@@ -27,7 +27,7 @@ from policygen.report.blocks import (
     Table,
 )
 from policygen.report.chart_finalists import intervals, quantiles, shown_points
-from policygen.report.chart_parameters import MOST, PAIRED, by_pair, by_parameter
+from policygen.report.chart_parameters import MOST, PAIRED, Marked, by_pair, by_parameter
 from policygen.report.chart_search import by_rank, convergence
 from policygen.report.console import plural
 from policygen.report.views import db_words, search_words
@@ -146,13 +146,13 @@ def _workload(one: ReportedWorkload, document: SearchReport, *, page: bool) -> I
     space = space_of(one)
     yield from _finalists(one, document, page=page)
     yield from _way(one, page=page)
-    yield from _parameters(space, page=page)
+    yield from _parameters(one, space, page=page)
     yield from _failures(one)
     yield from _noise(one)
 
 
 def _cards(one: ReportedWorkload) -> Cards:
-    found = [_winner(one), _today(one)]
+    found = [_winner(one), *([_today(one)] if one.origin == "search" else [])]
     if one.finalists:
         count = sum(final.close for final in one.finalists)
         lines = [f"{final.score:.3f}  {final.variant}" for final in one.finalists if final.close]
@@ -304,8 +304,7 @@ def _way(one: ReportedWorkload, *, page: bool) -> Iterator[Block]:
     if not one.variants:
         return
     yield Heading("How it got there" if one.curve else "All scores", 3)
-    for text in search_words.convergence(one):
-        yield Note(text)
+    yield Note(" ".join(search_words.convergence(one)))
     if len(one.searches) > 1:
         yield _searches(one)
     if page:
@@ -328,7 +327,7 @@ def _searches(one: ReportedWorkload) -> Table:
     return Table(columns, rows, label="Sessions of the search", shown=20)
 
 
-def _parameters(space: Space, *, page: bool) -> Iterator[Block]:
+def _parameters(one: ReportedWorkload, space: Space, *, page: bool) -> Iterator[Block]:
     if not space.parameters or not space.measured:
         return
     yield Heading("Parameters", 3)
@@ -338,9 +337,11 @@ def _parameters(space: Space, *, page: bool) -> Iterator[Block]:
     yield Note(f"How much of the difference between scores goes with each: {shown}{more}.")
     if not page:
         return
-    yield Note("Crosses at the lower edge: variants with these values failed.", "soft")
-    yield Chapter(list(by_parameter(space)), SMALL, {})
-    drawn = list(by_pair(space))
+    marked = Marked.of(one)
+    if space.failed:
+        yield Note("Crosses at the lower edge: variants with these values failed.", "soft")
+    yield Chapter(list(by_parameter(space, marked)), SMALL, {})
+    drawn = list(by_pair(space, marked))
     if drawn:
         yield Heading("Pairs of parameters", 3)
         if len(space.parameters) > PAIRED:
@@ -356,7 +357,7 @@ def _failures(one: ReportedWorkload) -> Iterator[Block]:
     yield Note(words, "warn" if one.counts.wrong else "")
     if one.failures:
         columns = [
-            Column("kind", "kind"),
+            Column("kind", "name"),
             Column("variants", "n"),
             Column("reason"),
             Column("such as"),
@@ -368,7 +369,7 @@ def _failures(one: ReportedWorkload) -> Iterator[Block]:
 
 
 def _failure(group: FailureGroup) -> list[Inline | Styled]:
-    kind: Inline | Styled = Styled(group.kind, "kind warn") if group.kind == "wrong" else group.kind
+    kind: Inline | Styled = Styled(group.kind, "name warn") if group.kind == "wrong" else group.kind
     such = ", ".join(group.variants[:2])
     return [kind, f"{group.count:,}", group.reason, Styled(such, "mono") if such else ""]
 
@@ -452,7 +453,9 @@ def _session(one: ReportedSession) -> list[Inline | Styled]:
 
 
 def _took(one: ReportedSession) -> str:
-    return "not ended" if one.ended is None else f"until {one.ended[11:19]}"
+    if one.ended is None:
+        return "not ended"
+    return "not known" if one.seconds is None else db_words.duration(one.seconds)
 
 
 def _steps(sessions: Iterable[ReportedSession]) -> Iterator[list[Inline | Styled]]:

@@ -82,10 +82,11 @@ def luck(final: ReportedFinalist) -> str:
 def close(one: ReportedWorkload) -> str:
     """Tell what else is as good."""
     count = sum(final.close for final in one.finalists)
-    of = len(one.finalists) - 1 + (one.other_finalists if one.rung == "last" else 0)
-    if not of:
+    others = len(one.finalists) - 1
+    if not others:
         return "no other was measured as well"
-    return f"{count:,} of {plural(of, 'other')} cannot be told apart from it"
+    which = f"the next {others:,}" if one.rung is None else plural(others, "other")
+    return f"{count:,} of {which} cannot be told apart from it"
 
 
 def today(one: ReportedWorkload) -> str:
