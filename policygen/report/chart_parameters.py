@@ -151,7 +151,7 @@ def _marked(panel: Panel, one: Bins, marked: Marked) -> Iterator[Mark]:
     if (place := one.found(marked.today)) is not None:
         title = f"CUB selects {one.name} {marked.today[one.name]} today"
         where = {"cx": panel.across(place + 0.5), "cy": panel.up(1), "r": 4.5}
-        yield Mark("circle", "ring", where, title=title)
+        yield Mark("circle", "ring today", where, title=title)
     if (place := one.found(marked.winner)) is not None:
         title = f"the winner: {one.name} {marked.winner[one.name]}"
         x, y = panel.across(place + 0.5), panel.up(marked.score)
@@ -233,7 +233,7 @@ def _pair(x: Bins, y: Bins, grid: Grid, colours: Colours, marked: Marked) -> Dra
     ring = x.found(marked.today), y.found(marked.today)
     if ring[0] is not None and ring[1] is not None:
         where = {"cx": panel.across(ring[0] + 0.5), "cy": panel.up(ring[1] + 0.5), "r": 3.5}
-        marks.append(Mark("circle", "ring", where, title="what CUB selects today"))
+        marks.append(Mark("circle", "ring today", where, title="what CUB selects today"))
     marks += [
         *_side(panel, y, high),
         *_ticks(panel, x),

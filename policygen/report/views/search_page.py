@@ -1,21 +1,16 @@
 """The page of a search: its result first, then the way to it, then what failed."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from policygen.model.measured import PointNoise
 from policygen.model.search_report import (
     FailureGroup,
     ReportedFinalist,
-    ReportedSession,
     ReportedWorkload,
     SearchReport,
 )
-from policygen.model.workload import axis_name
 from policygen.report.bins import Space, space_of
 from policygen.report.blocks import (
     Block,
-    Card,
-    Cards,
     Chapter,
     Column,
     Fold,
@@ -31,6 +26,8 @@ from policygen.report.chart_parameters import MOST, PAIRED, Marked, by_pair, by_
 from policygen.report.chart_search import by_rank, convergence
 from policygen.report.console import plural
 from policygen.report.views import db_words, search_words
+from policygen.report.views.search_cards import cards
+from policygen.report.views.search_machine import machine, noise
 
 DETAILED = 40
 """Workloads with figures; all are in the table."""
@@ -64,7 +61,7 @@ def page_blocks(document: SearchReport, *, page: bool) -> Iterator[Block]:
     if len(workloads) > DETAILED:
         more = plural(len(workloads) - DETAILED, "more workload")
         yield Note(f"{more} without figures here: -R and -a choose which are shown.")
-    yield from _machine(document)
+    yield from machine(document)
     if document.warnings:
         yield Heading("What cannot be used")
         yield Listing([str(one) for one in document.warnings[:LISTED]], shown=20)
@@ -109,7 +106,7 @@ def _overview(workloads: Sequence[ReportedWorkload]) -> Table:
                 where,
                 Styled(shown.variant, "mono") if first else _unbeaten(shown),
                 shown.score,
-                _between(shown),
+                search_words.between(shown),
                 "" if shown.screened is None else shown.screened,
                 f"{sum(final.close for final in one.finalists)}",
                 _failed(one),
@@ -136,11 +133,11 @@ def _failed(one: ReportedWorkload) -> Inline | Styled:
     counts = one.counts
     if counts.wrong:
         return Styled(f"{counts.failed:,}, {counts.wrong:,} wrong", "warn")
-    return f"{counts.failed:,}"
+    return "" if one.origin == "rows" else f"{counts.failed:,}"
 
 
 def _workload(one: ReportedWorkload, document: SearchReport, *, page: bool) -> Iterator[Block]:
-    yield _cards(one)
+    yield cards(one)
     yield Note(search_words.result(one))
     yield from (Note(text, "soft") for text in search_words.remarks(one))
     space = space_of(one)
@@ -148,70 +145,7 @@ def _workload(one: ReportedWorkload, document: SearchReport, *, page: bool) -> I
     yield from _way(one, page=page)
     yield from _parameters(one, space, page=page)
     yield from _failures(one)
-    yield from _noise(one)
-
-
-def _cards(one: ReportedWorkload) -> Cards:
-    found = [_winner(one), *([_today(one)] if one.origin == "search" else [])]
-    if one.finalists:
-        count = sum(final.close for final in one.finalists)
-        lines = [f"{final.score:.3f}  {final.variant}" for final in one.finalists if final.close]
-        hidden = [f"and {len(lines) - 3:,} more"] if len(lines) > 3 else []
-        words = search_words.close(one).partition(" of ")[2]
-        rest = f"of {words}" if words else "others to compare it with"
-        found.append(Card("What else was close", f"{count:,}", [*lines[:3], *hidden], rest))
-    found.append(_extent(one))
-    found.append(_lost(one))
-    return Cards(found)
-
-
-def _winner(one: ReportedWorkload) -> Card:
-    first = next((f for f in one.finalists if f.variant == one.best), None)
-    if first is None:
-        lines = []
-        for final in one.finalists[:1]:
-            lines = [f"the best: {final.variant}", search_words.found(final)]
-            lines += [search_words.luck(final)] if final.screened is not None else []
-        rest = "is not beaten beyond noise" if one.rung in {None, "last"} else "for now"
-        return Card("Winner", "base", lines, rest, "plain")
-    lines = [first.variant]
-    if first.interval:
-        how = f", {plural(first.processes, 'process', 'processes')}" if first.processes else ""
-        lines.append(f"95 %: {first.interval.low:.3f} to {first.interval.high:.3f}{how}")
-    lines += [text] if (text := search_words.luck(first)) else []
-    return Card("Winner", f"{first.score:.3f}", lines, "times as fast as base", "good")
-
-
-def _today(one: ReportedWorkload) -> Card:
-    if one.base is None:
-        return Card("CUB selects today", "base", [search_words.today(one)])
-    own = next((v for v in one.variants if v.variant == one.base), None)
-    lines = [] if own is None else [f"itself measured as a variant: {own.score:.3f}"]
-    return Card("CUB selects today", one.base, lines, style="label")
-
-
-def _extent(one: ReportedWorkload) -> Card:
-    if one.curve is None:
-        return Card("Measured", f"{one.counts.measured:,}", [], "variants")
-    last = one.curve.best[-1].evaluation
-    lines = [f"the best of the screening rose last at {last:,}", *search_words.tried(one)]
-    found = {variant.variant: variant.evaluation for variant in one.variants}
-    if place := found.get(one.best or ""):
-        rest = f"of {one.curve.evaluations:,} measured was the winner"
-        return Card("Had it converged", f"number {place:,}", lines, rest)
-    return Card("Had it converged", f"{one.counts.measured:,}", lines, "measured, none won")
-
-
-def _lost(one: ReportedWorkload) -> Card:
-    counts = one.counts
-    if counts.wrong:
-        lines = [f"{plural(counts.wrong, 'variant')} computed something else than base"]
-        return Card("Failed", f"{counts.failed + counts.wrong:,}", lines, "of all tried", "bad")
-    known = one.origin != "rows" or one.failures
-    lines = [f"{group.count:,} {group.kind}" for group in one.failures[:3]]
-    if one.origin == "rows":
-        return Card("Failed", "not known" if not known else "", lines, "by the rows")
-    return Card("Failed", f"{counts.failed:,}", lines, f"of {counts.tried:,} tried")
+    yield from noise(one)
 
 
 def _finalists(one: ReportedWorkload, document: SearchReport, *, page: bool) -> Iterator[Block]:
@@ -257,15 +191,18 @@ def _finalists_table(one: ReportedWorkload) -> Table:
     for final in one.finalists:
         ratios = [row.ratio for row in final.runtime]
         screened = final.screened
-        told: list[Inline | Styled] = [final.score, _between(final)]
+        told: list[Inline | Styled] = [final.score, search_words.between(final)]
         if rungs:
             told += [
-                _number(screened),
+                search_words.number(screened),
                 f"{final.rank:,}" if final.rank else "",
                 "" if screened is None else f"{screened - final.score:+.3f}",
             ]
-        told += [_number(final.sharper)] if sharper else []
-        told += [_number(min(ratios, default=None)), _number(max(ratios, default=None))]
+        told += [search_words.number(final.sharper)] if sharper else []
+        told += [
+            search_words.number(min(ratios, default=None)),
+            search_words.number(max(ratios, default=None)),
+        ]
         rows.append(
             [
                 Styled(final.variant, "mono"),
@@ -287,13 +224,14 @@ def _runtime(one: ReportedWorkload) -> Table:
     rows: list[list[Inline | Styled]] = []
     for place, row in enumerate(shown[0].runtime):
         cells: list[Inline | Styled] = [
-            _point(row.subbench, row.point),
+            search_words.point(row.subbench, row.point),
             row.weight,
-            _time(row.base_seconds),
+            search_words.time(row.base_seconds),
         ]
         for final in shown:
             own = final.runtime[place]
-            why = f"{final.variant}: {_time(own.seconds)} beside {_time(own.base_seconds)}"
+            times = map(search_words.time, (own.seconds, own.base_seconds))
+            why = f"{final.variant}: {' beside '.join(times)}"
             look = "warn" if own.interval and own.interval.high < 1 else ""
             cells.append(Styled(own.ratio, look, why))
         rows.append(cells)
@@ -372,111 +310,3 @@ def _failure(group: FailureGroup) -> list[Inline | Styled]:
     kind: Inline | Styled = Styled(group.kind, "name warn") if group.kind == "wrong" else group.kind
     such = ", ".join(group.variants[:2])
     return [kind, f"{group.count:,}", group.reason, Styled(such, "mono") if such else ""]
-
-
-def _noise(one: ReportedWorkload) -> Iterator[Block]:
-    yield Heading("Noise", 3)
-    if one.score_noise is not None:
-        far = search_words.percent(one.score_noise)
-        yield Note(
-            f"The score of base against itself differs by {far} from process to process (one"
-            " standard deviation)."
-        )
-    if one.choice is not None and one.choice.noise is not None:
-        origin = f", {one.choice.noise_origin}" if one.choice.noise_origin else ""
-        far = search_words.percent(one.choice.noise)
-        yield Note(f"db choose takes {far} for a score in one run{origin}.")
-    if one.noise:
-        columns = [
-            Column("runtime workload"),
-            *(Column(t, "n") for t in ("base", "between processes", "beside itself")),
-        ]
-        yield Table(columns, [_noise_row(row) for row in one.noise], label="Noise", shown=20)
-    elif one.score_noise is None:
-        yield Note("Base was not measured against itself: how noisy it is stands nowhere.", "soft")
-
-
-def _noise_row(row: PointNoise) -> list[Inline | Styled]:
-    between = "not known" if row.between is None else f"{search_words.percent(row.between)}"
-    return [
-        _point(row.subbench, row.point),
-        _time(row.seconds),
-        between,
-        f"{search_words.percent(row.beside)}",
-    ]
-
-
-def _machine(document: SearchReport) -> Iterator[Block]:
-    yield Heading("Machine")
-    if not document.sessions:
-        yield Note(
-            "The database says no more of the machine than the GPU's name and the versions above:"
-            " policygen did not measure it."
-        )
-        return
-    columns = [
-        Column("began"),
-        Column("took", "n"),
-        *(Column(title) for title in ("on", "card", "clocks", "method", "samples")),
-    ]
-    rows = [_session(one) for one in document.sessions]
-    yield Table(columns, rows, "sessions", "Sessions", 20)
-    if document.other_sessions:
-        yield Note(f"and {plural(document.other_sessions, 'earlier session')}", "soft")
-    steps = list(_steps(document.sessions))
-    if steps:
-        columns = [Column("session"), Column("step"), Column("times", "n"), Column("took", "n")]
-        yield Table(columns, steps, "steps", "What took how long", 20)
-
-
-def _session(one: ReportedSession) -> list[Inline | Styled]:
-    clocks = [
-        f"{one.sm_clock:,} MHz" if one.sm_clock else "",
-        f"memory {one.memory_clock:,} MHz" if one.memory_clock else "",
-        f"{one.power_limit:.0f} W" if one.power_limit else "",
-    ]
-    samples = [
-        f"{one.repeated:,} taken again" if one.repeated else "",
-        f"{one.throttled:,} while slowed down" if one.throttled else "",
-        f"{plural(one.restarts, 'process', 'processes')} started again" if one.restarts else "",
-    ]
-    method = ", ".join(filter(None, [one.method, "" if one.seed is None else f"seed {one.seed}"]))
-    return [
-        one.started[:19].replace("T", " "),
-        _took(one),
-        search_words.machine(one),
-        Styled(one.card, "mono"),
-        ", ".join(filter(None, clocks)),
-        f"{method}, policygen {one.policygen}" if one.policygen else method,
-        ", ".join(filter(None, samples)) or "all fine",
-    ]
-
-
-def _took(one: ReportedSession) -> str:
-    if one.ended is None:
-        return "not ended"
-    return "not known" if one.seconds is None else db_words.duration(one.seconds)
-
-
-def _steps(sessions: Iterable[ReportedSession]) -> Iterator[list[Inline | Styled]]:
-    for place, one in enumerate(sessions, 1):
-        for step in (*one.steps, *([one.other_steps] if one.other_steps else [])):
-            yield [f"{place}", step.step, f"{step.count:,}", db_words.duration(step.seconds)]
-
-
-def _between(final: ReportedFinalist) -> str:
-    interval = final.interval
-    return "not known" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
-
-
-def _point(subbench: str, point: dict[str, str]) -> str:
-    words = ", ".join(f"{axis_name(axis)}={value}" for axis, value in point.items())
-    return words if words and subbench == "base" else f"{subbench} {words}".strip()
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * MICRO:,.2f} µs"

@@ -78,9 +78,9 @@ def finalists_table(shown: tuple[ReportedFinalist, ...], one: ReportedWorkload) 
         [
             [
                 final.score,
-                _between(final),
-                *([_number(final.screened)] if rungs else []),
-                _number(min((row.ratio for row in final.runtime), default=None)),
+                search_words.between(final),
+                *([search_words.number(final.screened)] if rungs else []),
+                search_words.number(min((row.ratio for row in final.runtime), default=None)),
                 final.verdict or "not sure",
                 final.variant,
             ]
@@ -90,12 +90,3 @@ def finalists_table(shown: tuple[ReportedFinalist, ...], one: ReportedWorkload) 
         styles=[STYLES.get(final.verdict or "", "") for final in shown],
         label="finalists",
     )
-
-
-def _between(final: ReportedFinalist) -> str:
-    interval = final.interval
-    return "not known" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"

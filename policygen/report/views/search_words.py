@@ -21,6 +21,7 @@ ENDED = {
     "stopped": "somebody stopped it",
     None: "it goes on, or was killed",
 }
+MICRO = 1e6
 EQUAL = 0.0005
 """What differs by less is written the same."""
 
@@ -244,3 +245,25 @@ def spelled(text: str) -> str:
     if count is None:
         return text
     return f"{count:,}" if count < 10**12 else f"{float(count):.2e}"
+
+
+def between(final: ReportedFinalist) -> str:
+    """Write the ends of an interval."""
+    interval = final.interval
+    return "not known" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
+
+
+def number(value: float | None) -> str:
+    """Write a ratio, where there is one."""
+    return "" if value is None else f"{value:.3f}"
+
+
+def point(subbench: str, axes: dict[str, str]) -> str:
+    """Name a runtime workload."""
+    words = ", ".join(f"{axis_name(axis)}={value}" for axis, value in axes.items())
+    return words if words and subbench == "base" else f"{subbench} {words}".strip()
+
+
+def time(seconds: float) -> str:
+    """Write what a kernel takes."""
+    return f"{seconds * MICRO:,.2f} µs"
