@@ -44,7 +44,7 @@ from policygen.results.score import Scores, score_case
 from policygen.results.searches import (
     OwnRecords,
     SearchRow,
-    Spot,
+    WorkloadSpot,
     number_of,
     read_own,
     spot_of,
@@ -100,7 +100,7 @@ class _Looked:
     cases: tuple[Case, ...]
     decoder: Decoder
 
-    def rungs(self, spot: Spot) -> Rungs | None:
+    def rungs(self, spot: WorkloadSpot) -> Rungs | None:
         """What a search took of a workload."""
         points = {
             axis for one in self.records for p in one.rungs.get(spot, {}) for axis, _ in p.axes
@@ -109,11 +109,11 @@ class _Looked:
         declared = self.files.declared
         return rungs_of(self.records, self.databases, spot, declared, asked, self.spans)
 
-    def searches(self, spot: Spot) -> list[SearchRow]:
+    def searches(self, spot: WorkloadSpot) -> list[SearchRow]:
         """What sessions say of it."""
         return [row for one in self.records for row in one.searches.get(spot, ())]
 
-    def is_asked(self, spot: Spot) -> bool:
+    def is_asked(self, spot: WorkloadSpot) -> bool:
         """Whether -R and -a leave it in."""
         where = self.given.where
         axes = dict(spot.axes)
@@ -146,7 +146,7 @@ def _with_cases(
 def _without_cases(looked: _Looked) -> Iterator[ReportedWorkload]:
     """Workloads that were begun, and of which no variant has all its rows yet."""
     known = {_spot(case) for case in looked.cases}
-    begun: dict[Spot, None] = {}
+    begun: dict[WorkloadSpot, None] = {}
     for record in looked.records:
         begun |= dict.fromkeys([*record.rungs, *record.searches, *record.failures])
     for spot in begun:
@@ -155,7 +155,7 @@ def _without_cases(looked: _Looked) -> Iterator[ReportedWorkload]:
 
 
 def _workload(
-    looked: _Looked, spot: Spot, scores: Scores | None, ranked: ScoredWorkload | None
+    looked: _Looked, spot: WorkloadSpot, scores: Scores | None, ranked: ScoredWorkload | None
 ) -> ReportedWorkload:
     rungs = looked.rungs(spot)
     searches = looked.searches(spot)
@@ -230,7 +230,7 @@ def _finals(
     return row_finals(scores, ranked.variants, ranked.choice, reader)
 
 
-def _noise(looked: _Looked, spot: Spot) -> dict[str, object]:
+def _noise(looked: _Looked, spot: WorkloadSpot) -> dict[str, object]:
     """How far base is from itself, where fresh processes of it were measured."""
     points = {point: None for one in looked.records for point in one.noise.get(spot, {})}
     if not points:
@@ -268,14 +268,14 @@ def _search(row: SearchRow) -> SearchRun:
     )
 
 
-def _origin(looked: _Looked, spot: Spot) -> Origin:
+def _origin(looked: _Looked, spot: WorkloadSpot) -> Origin:
     if any(spot in one.rungs or spot in one.searches for one in looked.records):
         return "search"
     measured = (row.key for one in looked.records for row in one.sessions.values())
     return "measure" if spot.key in measured else "rows"
 
 
-def _arch(looked: _Looked, spot: Spot, ranked: ScoredWorkload | None) -> str | None:
+def _arch(looked: _Looked, spot: WorkloadSpot, ranked: ScoredWorkload | None) -> str | None:
     """As a database says it, of the GPU or of a session."""
     if ranked is not None:
         return looked.given.told(ranked).arch
@@ -289,7 +289,7 @@ def _arch(looked: _Looked, spot: Spot, ranked: ScoredWorkload | None) -> str | N
     return None
 
 
-def _files(looked: _Looked, spot: Spot) -> tuple[str, ...]:
+def _files(looked: _Looked, spot: WorkloadSpot) -> tuple[str, ...]:
     return tuple(
         str(database.path)
         for database, one in zip(looked.databases, looked.records, strict=True)
@@ -305,7 +305,7 @@ def _declared(looked: _Looked, scores: Scores | None) -> int | None:
     return declared_points(scores.case, looked.files.declared) if scores else None
 
 
-def _spot(case: Case) -> Spot:
+def _spot(case: Case) -> WorkloadSpot:
     return spot_of(case.key, case.algorithm, case.workload)
 
 

@@ -49,7 +49,7 @@ class Bins:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ScoredCell:
     """Variants of the same values."""
 
     scores: list[float] = field(default_factory=list)
@@ -82,9 +82,9 @@ class Space:
         kept = sorted(self.shares, key=lambda name: -self.shares[name])[:count]
         return tuple(one for one in self.parameters if one.name in kept)
 
-    def column(self, one: Bins) -> list[Cell]:
+    def column(self, one: Bins) -> list[ScoredCell]:
         """A cell for each bin."""
-        cells = [Cell() for _ in one.bins]
+        cells = [ScoredCell() for _ in one.bins]
         for values, score, _ in self.measured:
             if one.name in values:
                 cells[one.place(values[one.name])].scores.append(score)
@@ -93,17 +93,20 @@ class Space:
                 cells[one.place(values[one.name])].failed.append(label)
         return cells
 
-    def grid(self, x: Bins, y: Bins) -> dict[tuple[int, int], Cell]:
+    def grid(self, x: Bins, y: Bins) -> dict[tuple[int, int], ScoredCell]:
         """The cells that hold something."""
-        cells: dict[tuple[int, int], Cell] = {}
+        cells: dict[tuple[int, int], ScoredCell] = {}
+
+        def cell(values: Values) -> ScoredCell:
+            place = x.place(values[x.name]), y.place(values[y.name])
+            return cells.setdefault(place, ScoredCell())
+
         for values, score, _ in self.measured:
             if x.name in values and y.name in values:
-                cell = cells.setdefault((x.place(values[x.name]), y.place(values[y.name])), Cell())
-                cell.scores.append(score)
+                cell(values).scores.append(score)
         for values, label in self.failed:
             if x.name in values and y.name in values:
-                cell = cells.setdefault((x.place(values[x.name]), y.place(values[y.name])), Cell())
-                cell.failed.append(label)
+                cell(values).failed.append(label)
         return cells
 
 
@@ -142,7 +145,7 @@ def _ranges(ordered: Sequence[int], most: int) -> Iterator[Bin]:
         yield Bin(start, start + width - step)
 
 
-def _share(cells: Sequence[Cell]) -> float:
+def _share(cells: Sequence[ScoredCell]) -> float:
     """The variance between bins as a share of the whole."""
     scores = [score for cell in cells for score in cell.scores]
     if len(scores) < 2 or not (whole := pvariance(scores)):

@@ -9,7 +9,7 @@ from typing import Self
 from policygen.model.labels import parse_label
 from policygen.model.search_report import ReportedWorkload
 from policygen.report import chart
-from policygen.report.bins import Bins, Cell, Space, Values
+from policygen.report.bins import Bins, ScoredCell, Space, Values
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.chart import Panel
 
@@ -22,13 +22,13 @@ SHADES = 5
 """Steps of a colour from base to the end of the scale, on either side."""
 LEAST_SPAN = 0.02
 """What is nearer to base is noise, and is not blown up."""
-Grid = dict[tuple[int, int], Cell]
+Grid = dict[tuple[int, int], ScoredCell]
 ROOM = 30.0
 """Pixels that a number needs in a cell."""
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedVariants:
     """Two variants that are marked in all figures."""
 
     winner: Values
@@ -66,7 +66,7 @@ class Colours:
         return f"h{SHADES + max(-SHADES, min(SHADES, round((score - 1) / span * SHADES)))}"
 
 
-def by_parameter(space: Space, marked: Marked) -> Iterator[Drawing]:
+def by_parameter(space: Space, marked: MarkedVariants) -> Iterator[Drawing]:
     """Draw scores against each parameter, all at one scale."""
     scores = [score for _, score, _ in space.measured]
     if not scores:
@@ -76,7 +76,7 @@ def by_parameter(space: Space, marked: Marked) -> Iterator[Drawing]:
         yield _parameter(space, one, marked, ends, scores)
 
 
-def by_pair(space: Space, marked: Marked) -> Iterator[Drawing]:
+def by_pair(space: Space, marked: MarkedVariants) -> Iterator[Drawing]:
     """Draw the best score of each pair of values, all in the same colours."""
     leading = space.leading(PAIRED)
     grids = [(x, y, space.grid(x, y)) for x, y in combinations(leading, 2)]
@@ -91,7 +91,7 @@ def by_pair(space: Space, marked: Marked) -> Iterator[Drawing]:
 def _parameter(
     space: Space,
     one: Bins,
-    marked: Marked,
+    marked: MarkedVariants,
     ends: tuple[float, float],
     scores: Sequence[float],
 ) -> Drawing:
@@ -146,7 +146,7 @@ def _dots(panel: Panel, space: Space, one: Bins) -> Iterator[chart.Place]:
             yield panel.across(place + inside), panel.up(score)
 
 
-def _marked(panel: Panel, one: Bins, marked: Marked) -> Iterator[Mark]:
+def _marked(panel: Panel, one: Bins, marked: MarkedVariants) -> Iterator[Mark]:
     """The winner at its score, and what CUB selects where base is."""
     if (place := one.found(marked.today)) is not None:
         title = f"CUB selects {one.name} {marked.today[one.name]} today"
@@ -158,7 +158,7 @@ def _marked(panel: Panel, one: Bins, marked: Marked) -> Iterator[Mark]:
         yield chart.diamond(x, y, "last won", title, 4.5)
 
 
-def _medians(panel: Panel, cells: Sequence[Cell]) -> Iterator[Mark]:
+def _medians(panel: Panel, cells: Sequence[ScoredCell]) -> Iterator[Mark]:
     for place, cell in enumerate(cells):
         if cell.scores and median(cell.scores) >= panel.y[0]:
             left, y = panel.across(place + 0.2), panel.up(median(cell.scores))
@@ -166,7 +166,7 @@ def _medians(panel: Panel, cells: Sequence[Cell]) -> Iterator[Mark]:
             yield Mark("path", "median", {"d": f"M{left:.1f} {y:.1f}h{width:.1f}"})
 
 
-def _failed(panel: Panel, cells: Sequence[Cell]) -> Iterator[Mark]:
+def _failed(panel: Panel, cells: Sequence[ScoredCell]) -> Iterator[Mark]:
     """A cross above the lower edge where variants fail."""
     for place, cell in enumerate(cells):
         if cell.failed:
@@ -175,7 +175,7 @@ def _failed(panel: Panel, cells: Sequence[Cell]) -> Iterator[Mark]:
             yield Mark("path", "cross", {"d": path})
 
 
-def _hints(panel: Panel, one: Bins, cells: Sequence[Cell]) -> Iterator[Mark]:
+def _hints(panel: Panel, one: Bins, cells: Sequence[ScoredCell]) -> Iterator[Mark]:
     """What one sees by pointing at a value."""
     for place, cell in enumerate(cells):
         if cell.words:
@@ -198,7 +198,7 @@ def _ticks(panel: Panel, one: Bins) -> Iterator[Mark]:
         yield Mark("text", "tick mid", {"x": x, "y": panel.bottom + 16}, texts[place])
 
 
-def _pair(x: Bins, y: Bins, grid: Grid, colours: Colours, marked: Marked) -> Drawing:
+def _pair(x: Bins, y: Bins, grid: Grid, colours: Colours, marked: MarkedVariants) -> Drawing:
     title = f"Best score over {x.name} and {y.name}"
     high = min(18.0, max(11.0, 200 / len(y.bins)))
     panel = Panel(54, 34, WIDTH - 62, high * len(y.bins), (0, len(x.bins)), (0, len(y.bins)))

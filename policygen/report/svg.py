@@ -30,7 +30,7 @@ def _parts(drawing: Drawing, name: str) -> Iterator[str]:
 def _mark(mark: Mark) -> str:
     where = "".join(f' {key}="{_attribute(value)}"' for key, value in mark.where.items())
     title = f"<title>{_text(mark.title)}</title>" if mark.title else ""
-    return f'<{mark.name} class="{mark.look}"{where}>{title}{_text(mark.text)}</{mark.name}>'
+    return f'<{mark.name} class="{_text(mark.look)}"{where}>{title}{_text(mark.text)}</{mark.name}>'
 
 
 def _attribute(value: float | str) -> str:

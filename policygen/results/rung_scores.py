@@ -13,7 +13,7 @@ from policygen.results.declared import DeclaredAxes
 from policygen.results.missing import declared_points
 from policygen.results.provenance import RUNGS
 from policygen.results.samples import Samples
-from policygen.results.searches import OwnRecords, PointSpot, RungRow, Spot
+from policygen.results.searches import OwnRecords, PointSpot, RungRow, WorkloadSpot
 from policygen.results.weights import weights
 
 SCREENING, SHARPER, LAST = 1, 2, 3
@@ -24,7 +24,7 @@ Run = tuple[int, int, int]
 """A process: the place of its database, the session, and its number there."""
 Side = tuple[int, int]
 """A session: the place of its database, and its number there."""
-Spans = Mapping[Spot, Mapping[int, tuple[float, float]]]
+Spans = Mapping[WorkloadSpot, Mapping[int, tuple[float, float]]]
 """By workload and session when its first and its last row were written."""
 
 
@@ -99,7 +99,7 @@ class Clock:
 def rungs_of(
     records: Sequence[OwnRecords],
     databases: Sequence[Database],
-    spot: Spot,
+    spot: WorkloadSpot,
     declared: DeclaredAxes,
     asked: Mapping[str, frozenset[str]],
     spans: Sequence[Spans],
@@ -125,7 +125,7 @@ def rungs_of(
 
 def spans_of(record: OwnRecords) -> Spans:
     """When each session had which workload."""
-    found: dict[Spot, dict[int, tuple[float, float]]] = {}
+    found: dict[WorkloadSpot, dict[int, tuple[float, float]]] = {}
     for spot, points in record.rungs.items():
         sessions = found.setdefault(spot, {})
         for row in (row for rows in points.values() for row in rows):
@@ -158,7 +158,10 @@ def _natural(point: PointSpot) -> tuple[object, ...]:
 
 
 def point_weights(
-    spot: Spot, points: Sequence[PointSpot], databases: Sequence[Database], declared: DeclaredAxes
+    spot: WorkloadSpot,
+    points: Sequence[PointSpot],
+    databases: Sequence[Database],
+    declared: DeclaredAxes,
 ) -> tuple[tuple[float, ...], bool, int | None]:
     """As scores of databases are weighted: by what is declared of the axes."""
     lots: dict[tuple[str, tuple[str, ...]], list[PointSpot]] = {}
@@ -186,7 +189,7 @@ def point_weights(
     return tuple(found[point] for point in points), approximate, there
 
 
-def _clock(spans: Sequence[Spans], spot: Spot, records: Sequence[OwnRecords]) -> Clock:
+def _clock(spans: Sequence[Spans], spot: WorkloadSpot, records: Sequence[OwnRecords]) -> Clock:
     """A session that searches several workloads begins this one when it has left the others."""
     begun: dict[Side, float] = {}
     length: dict[Side, float] = {}

@@ -40,7 +40,7 @@ Axes = tuple[tuple[str, str], ...]
 Cells = Mapping[str, Any]
 
 
-class Spot(NamedTuple):
+class WorkloadSpot(NamedTuple):
     """A workload under a key; its axes are named without their flags, and sorted."""
 
     key: tuple[str, str, str]
@@ -107,10 +107,10 @@ class OwnRecords:
     """What a database has of these; empty where another program wrote it."""
 
     sessions: Mapping[int, SessionRow]
-    searches: Mapping[Spot, Sequence[SearchRow]]
-    rungs: Mapping[Spot, Mapping[PointSpot, Sequence[RungRow]]]
-    failures: Mapping[Spot, Sequence[FailureRow]]
-    noise: Mapping[Spot, Mapping[PointSpot, Sequence[NoiseRow]]]
+    searches: Mapping[WorkloadSpot, Sequence[SearchRow]]
+    rungs: Mapping[WorkloadSpot, Mapping[PointSpot, Sequence[RungRow]]]
+    failures: Mapping[WorkloadSpot, Sequence[FailureRow]]
+    noise: Mapping[WorkloadSpot, Mapping[PointSpot, Sequence[NoiseRow]]]
     times: Mapping[int, Sequence[tuple[str, float]]]
 
 
@@ -119,16 +119,16 @@ NOTHING = OwnRecords({}, {}, {}, {}, {}, {})
 
 def read_own(database: Database, warn: Warn) -> OwnRecords:
     """All that a database has."""
-    reader = _Reader(database, warn)
+    reader = _OwnReader(database, warn)
     if not reader.is_ours():
         return NOTHING
     return reader.read()
 
 
-def spot_of(key: RunKey, algorithm: str, workload: Mapping[str, str]) -> Spot:
+def spot_of(key: RunKey, algorithm: str, workload: Mapping[str, str]) -> WorkloadSpot:
     """A workload, as its axes are called in tables of results."""
     axes = tuple(sorted((axis_name(name), value) for name, value in workload.items()))
-    return Spot((key.gpu, key.ctk, key.cccl), algorithm, axes)
+    return WorkloadSpot((key.gpu, key.ctk, key.cccl), algorithm, axes)
 
 
 def seconds_of(text: object) -> float | None:
@@ -142,7 +142,7 @@ def seconds_of(text: object) -> float | None:
         return None
 
 
-class _Reader:
+class _OwnReader:
     """Reads one database."""
 
     def __init__(self, database: Database, warn: Warn) -> None:
@@ -184,13 +184,13 @@ class _Reader:
             started, ended = seconds_of(cells.get("started")), seconds_of(cells.get("ended"))
             yield number, SessionRow((gpu, ctk, cccl), started, ended, cells)
 
-    def _read_searches(self) -> Iterator[tuple[Spot, SearchRow]]:
+    def _read_searches(self) -> Iterator[tuple[WorkloadSpot, SearchRow]]:
         for cells, spot, point in self._spotted(SEARCHES, "strategy"):
             # All its axes are of compile time, called so or not.
             whole = spot._replace(axes=tuple(sorted((*spot.axes, *point.axes))))
             yield whole, SearchRow(cells["session"], cells)
 
-    def _read_rungs(self) -> Iterator[tuple[Spot, PointSpot, RungRow]]:
+    def _read_rungs(self) -> Iterator[tuple[WorkloadSpot, PointSpot, RungRow]]:
         wanted = ("bench", "variant", "rung", "process", "center", "base", "at")
         for cells, spot, point in self._spotted(RUNGS, *wanted):
             variant, rung, process = (cells[name] for name in ("variant", "rung", "process"))
@@ -205,14 +205,14 @@ class _Reader:
             )
             yield spot, point, row
 
-    def _read_failures(self) -> Iterator[tuple[Spot, FailureRow]]:
+    def _read_failures(self) -> Iterator[tuple[WorkloadSpot, FailureRow]]:
         for cells, spot, _ in self._spotted(FAILURES, "variant", "kind", "reason"):
             if _is_variant(variant := cells["variant"]):
                 yield spot, FailureRow(variant, text_of(cells["kind"]), text_of(cells["reason"]))
             else:
                 self._lost += 1
 
-    def _read_noise(self) -> Iterator[tuple[Spot, PointSpot, NoiseRow]]:
+    def _read_noise(self) -> Iterator[tuple[WorkloadSpot, PointSpot, NoiseRow]]:
         for cells, spot, point in self._spotted(NOISE, "bench", "center", "beside"):
             center, beside = cells["center"], cells["beside"]
             if _is_time(center) and isinstance(beside, float) and 0.01 < beside < 100:
@@ -228,7 +228,9 @@ class _Reader:
             else:
                 self._lost += 1
 
-    def _spotted(self, table: str, *columns: str) -> Iterator[tuple[Cells, Spot, PointSpot]]:
+    def _spotted(
+        self, table: str, *columns: str
+    ) -> Iterator[tuple[Cells, WorkloadSpot, PointSpot]]:
         """Rows that name a session and a workload."""
         for cells in self._rows(table, "session", "algorithm", "workload", *columns):
             session = self._sessions.get(cells["session"])
@@ -238,7 +240,7 @@ class _Reader:
                 self._lost += 1
             elif isinstance(subbench, str):
                 fixed, free = axes
-                yield cells, Spot(session.key, algorithm, fixed), PointSpot(subbench, free)
+                yield cells, WorkloadSpot(session.key, algorithm, fixed), PointSpot(subbench, free)
             else:
                 self._lost += 1
 
@@ -321,8 +323,10 @@ def _grouped(found: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     return lots
 
 
-def _by_point(found: Iterator[tuple[Spot, PointSpot, Any]]) -> dict[Spot, dict[PointSpot, Any]]:
-    lots: dict[Spot, dict[PointSpot, list[Any]]] = {}
+def _by_point(
+    found: Iterator[tuple[WorkloadSpot, PointSpot, Any]],
+) -> dict[WorkloadSpot, dict[PointSpot, Any]]:
+    lots: dict[WorkloadSpot, dict[PointSpot, list[Any]]] = {}
     for spot, point, one in found:
         lots.setdefault(spot, {}).setdefault(point, []).append(one)
     return lots

@@ -22,7 +22,7 @@ from policygen.report.blocks import (
     Table,
 )
 from policygen.report.chart_finalists import intervals, quantiles, shown_points
-from policygen.report.chart_parameters import MOST, PAIRED, Marked, by_pair, by_parameter
+from policygen.report.chart_parameters import MOST, PAIRED, MarkedVariants, by_pair, by_parameter
 from policygen.report.chart_search import by_rank, convergence
 from policygen.report.console import plural
 from policygen.report.views import db_words, search_words
@@ -275,7 +275,7 @@ def _parameters(one: ReportedWorkload, space: Space, *, page: bool) -> Iterator[
     yield Note(f"How much of the difference between scores goes with each: {shown}{more}.")
     if not page:
         return
-    marked = Marked.of(one)
+    marked = MarkedVariants.of(one)
     if space.failed:
         yield Note("Crosses at the lower edge: variants with these values failed.", "soft")
     yield Chapter(list(by_parameter(space, marked)), SMALL, {})
