@@ -277,8 +277,8 @@ def _origin(looked: _Looked, spot: WorkloadSpot) -> Origin:
 
 def _arch(looked: _Looked, spot: WorkloadSpot, ranked: ScoredWorkload | None) -> str | None:
     """As a database says it, of the GPU or of a session."""
-    if ranked is not None:
-        return looked.given.told(ranked).arch
+    if ranked is not None and (arch := looked.given.told(ranked).arch):
+        return arch
     for record in looked.records:
         for row in record.sessions.values():
             if row.key == spot.key:
