@@ -65,6 +65,8 @@ def report(
             output.tell(document, print_reported)
         out.write(data.getvalue().decode("utf-8", "surrogateescape"))
     tell_warnings(document.warnings, warn)
+    if out.path is not None and not (output.quiet or output.as_json):
+        click.echo(f"written to {out.path}")
     return 0
 
 

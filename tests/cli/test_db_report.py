@@ -51,7 +51,8 @@ def test_quiet_has_results_alone_and_verbose_all_finalists(found, capsys):
 
 
 def test_a_page_is_written_by_its_name(found, capsys):
-    assert run(capsys, "report", "run.db", "-o", "search.html") == (0, "", "")
+    told = (0, "written to search.html\n", "")
+    assert run(capsys, "report", "run.db", "-o", "search.html") == told
     text = (found / "search.html").read_text()
     assert text.startswith("<!doctype html>")
     assert text.count("<svg") > 20
@@ -70,7 +71,7 @@ def test_a_page_is_written_by_its_name(found, capsys):
     ],
 )
 def test_a_file_has_what_its_name_or_format_says(found, capsys, arguments, begins):
-    assert run(capsys, "report", "run.db", *arguments) == (0, "", "")
+    assert run(capsys, "report", "run.db", *arguments, "-q") == (0, "", "")
     assert (found / arguments[1]).read_text().startswith(begins)
 
 

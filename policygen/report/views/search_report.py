@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator
 
-from policygen.model.search_report import ReportedFinalist, ReportedWorkload, SearchReport
+from policygen.model.search_report import (
+    FailureGroup,
+    ReportedFinalist,
+    ReportedWorkload,
+    SearchReport,
+)
 from policygen.portable import portable
 from policygen.report import html, markdown
 from policygen.report.blocks import BLANK, Block, Column, Note, Page, Table, Words
@@ -65,8 +70,16 @@ def _workload(one: ReportedWorkload, *, verbose: bool, quiet: bool) -> Iterator[
         yield db_words.note(text)
     if told := search_words.failures(one):
         yield db_words.prose(told, style="red" if one.counts.wrong else "")
+        yield from map(_failure, one.failures if verbose else one.failures[:SHOWN])
     for text in search_words.remarks(one):
         yield db_words.note(text)
+
+
+def _failure(group: FailureGroup) -> Block:
+    style = "red" if group.kind == "wrong" else ""
+    such = f", such as {group.variants[0]}" if group.variants else ""
+    words = f"{group.count:,} {group.kind}: {group.reason}{such}".split()
+    return Words(words, style, "  ", "    ")
 
 
 def finalists_table(shown: tuple[ReportedFinalist, ...], one: ReportedWorkload) -> Table:
