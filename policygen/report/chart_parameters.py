@@ -232,7 +232,10 @@ def _pair(x: Bins, y: Bins, grid: Grid, colours: Colours, marked: MarkedVariants
         marks.append(Mark("rect", "best", size))
     ring = x.found(marked.today), y.found(marked.today)
     if ring[0] is not None and ring[1] is not None:
-        where = {"cx": panel.across(ring[0] + 0.5), "cy": panel.up(ring[1] + 0.5), "r": 3.5}
+        left, top = panel.across(ring[0]), panel.up(ring[1] + 1)
+        # Where a cell has its number, the ring is in its corner.
+        place = (wide - 6, 5.0) if wide >= ROOM else (wide / 2 - 0.5, high / 2 - 0.5)
+        where = {"cx": left + place[0], "cy": top + place[1], "r": 3.0}
         marks.append(Mark("circle", "ring today", where, title="what CUB selects today"))
     marks += [
         *_side(panel, y, high),

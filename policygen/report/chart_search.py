@@ -58,12 +58,12 @@ def _by(one: ReportedWorkload, curve: SearchCurve, what: str, at: At, end: float
     """Each variant where it was measured, the best so far, and what the last rung says."""
     title = f"The best score by {what}"
     finals = one.finalists if one.rung == "last" else ()
-    scores = [variant.score for variant in one.variants]
+    placed = [(x, v) for v in one.variants if (x := at(v)) is not None]
+    scores = [variant.score for _, variant in placed]
     ends = [value for final in finals for value in _ends(final)]
     low, high = chart.score_range(scores, [max(0.9, value) for value in ends])
     scale, unit = _unit(end) if what == "time" else (1.0, "variants measured")
     panel = Panel(46, 62, WIDTH - 56, HEIGHT - 102, (0, end), (low, high))
-    placed = [(x, v) for v in one.variants if (x := at(v)) is not None]
     best = _best([(panel.across(x), panel.up(v.score), v.score) for x, v in placed])
     right = panel.across(end)
     marks = [

@@ -185,7 +185,7 @@ def _finalists(one: ReportedWorkload, document: SearchReport, *, page: bool) -> 
 def _finalists_table(one: ReportedWorkload) -> Table:
     rungs = one.rung in {"last", "sharper"}
     middle = ["screening", "its rank", "luck"] if rungs else []
-    sharper = ["sharper"] if one.rung == "last" else []
+    sharper = ["sharper"] if any(f.sharper is not None for f in one.finalists) else []
     titles = ["score", "95 %", *middle, *sharper, "least", "most"]
     rows: list[list[Inline | Styled]] = []
     for final in one.finalists:
