@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.measure.device import VariantFunction
+from policygen.measure.outcomes import Failure
 from policygen.measure.run import RuntimeSpot
 from policygen.model.labels import BASE
 from policygen.search.gpu import Asked, Functions, MeasuresRungs
@@ -103,6 +104,12 @@ class SearchBench:
         """One rung of some variants, in a fresh process."""
         self.processes += 1
         return measure_rung(self.gpu, self.rows, target, task, self.processes, self.asked)
+
+    def refuse(self, target: SearchTarget, failed: Reasons) -> None:
+        """Writes that nvcc, or CUB's own rules, refuse variants; they are not compiled again."""
+        spot = target.points[0].spot
+        for label, (_, reason) in failed.items():
+            self.rows.fail(spot, label, Failure("compile", reason), 0.0)
 
     def known(self, target: SearchTarget) -> list[tuple[WeighedSpot, list[RungRow]]]:
         """What the database has of a workload's rungs."""

@@ -149,6 +149,7 @@ class SearchDriver:
         seed = self.bench.effort.seed + len(one.history)
         task = RungTask(SCREENING, known.bases, made.functions, rounds, seed)
         found = self.bench.measure(target, task)
+        self.bench.refuse(target, made.failed)
         one.tell(found.scores, {**made.failed, **failures(found)})
         self._took(f"screening {name}", one, begun)
         self._tell("batch", one, SCREENING)
