@@ -124,6 +124,8 @@ COMMANDS = LazyGroup(
         " was measured.",
         "status": "Shows where a tree stands: what was applied, what is open, what was proved, what"
         " to do next.",
+        "tune": "Finds faster policies for workloads on this GPU, and writes a header that gives"
+        " them to CUB.",
         "undo": "Takes the last apply back, or the last N in one go; every byte is as it was"
         " before.",
         "verify-effect": "Shows that the last apply has its effect: what was written is selected,"

@@ -1,9 +1,6 @@
 """`policygen search`: finds the best variants of workloads, or shows how a strategy finds them."""
 
-import re
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +8,8 @@ import click
 
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
-from policygen.app.measure import PROCESSES, ROUNDS, Effort
-from policygen.app.measure_variants import SEED, spaces_of
+from policygen.app.measure import PROCESSES, ROUNDS
+from policygen.app.measure_variants import spaces_of
 from policygen.app.notes import tell_warnings
 from policygen.app.search import SearchWanted, search_variants
 from policygen.app.search_replay import (
@@ -28,34 +25,21 @@ from policygen.cli.options import cub_option, filter_options, output_options
 from policygen.cli.output import Output
 from policygen.cli.progress import compile_progress, warn
 from policygen.cli.result_options import bench_option
+from policygen.cli.search_options import (
+    COUNT,
+    budget_option,
+    effort_of,
+    gpu_options,
+    stop_asked,
+)
 from policygen.errors import InputError
 from policygen.report.searching import print_line, shown, telling
 from policygen.report.views.replay import print_replay
 from policygen.report.views.search import print_searched
 
-COUNT = click.IntRange(min=1)
-BUDGET = "20m"
-UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_BUDGET = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
-
-
-def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> float:
-    """`90`, `90s`, `20m`, `1.5h`."""
-    match = _BUDGET.fullmatch(text)
-    if match is None or not float(match[1]):
-        raise click.BadParameter(f"{text!r} is no time such as 90s, 20m or 1.5h")
-    return float(match[1]) * UNITS[match[2]]
-
 
 @click.command()
-@click.option(
-    "--budget",
-    default=BUDGET,
-    show_default=True,
-    metavar="TIME",
-    callback=seconds_of,
-    help="Time for all workloads together, over all runs of the command: 90s, 20m, 1.5h.",
-)
+@partial(budget_option, default="20m")
 @click.option(
     "--db",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -71,7 +55,6 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> 
 @click.option(
     "--variants", type=COUNT, metavar="K", help="As many of each workload at most.  [default: all]"
 )
-@click.option("--seed", type=int, default=SEED, show_default=True, help="Of all that is drawn.")
 @click.option(
     "--processes",
     type=COUNT,
@@ -82,15 +65,7 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> 
 @click.option(
     "--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs in each of those at most."
 )
-@click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="Its number.")
-@click.option(
-    "--wait",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="As long for a GPU on which somebody measures.",
-)
-@click.option("--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]")
+@gpu_options
 @click.option(
     "--replay",
     "replays",
@@ -141,14 +116,6 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
         count=given["variants"],
         spaces=spaces_of(given["benches"]),
     )
-    effort = Effort(
-        processes=given["processes"],
-        rounds=given["rounds"],
-        seed=given["seed"],
-        gpu=given["gpu"],
-        slots=given["jobs"],
-        patience=given["wait"],
-    )
     with stop_asked() as asked:
         document = shown(
             teller,
@@ -157,7 +124,7 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
                 where,
                 wanted,
                 given["db"],
-                effort=effort,
+                effort=effort_of(given),
                 observer=teller,
                 asked=lambda: bool(asked),
             ),
@@ -182,20 +149,3 @@ def _replay(output: Output, replays: tuple[str, ...], given: dict[str, Any]) -> 
     output.show(document, print_replay)
     tell_warnings(document.warnings, warn)
     return 0
-
-
-@contextmanager
-def stop_asked() -> Iterator[list[int]]:
-    """Notes the first Ctrl-C, so that what runs is ended and written; the second ends at once."""
-    asked: list[int] = []
-
-    def note(number: int, _frame: object) -> None:
-        if asked:
-            signal.default_int_handler(number, None)
-        asked.append(number)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)
