@@ -60,6 +60,8 @@ class SearchWanted:
     count: int | None = None
     """As many variants of each workload at most."""
     spaces: Spaces | None = None
+    beside: bool = True
+    """Whether nvcc may work while variants are screened."""
     starts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By benchmark: variants to try first."""
 
@@ -130,6 +132,7 @@ def search_variants(
                 count=wanted.count,
                 processes=effort.processes,
                 rounds=effort.rounds,
+                beside=wanted.beside,
             ),
             asked,
         )

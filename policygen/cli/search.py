@@ -65,6 +65,13 @@ from policygen.report.views.search import print_searched
 @click.option(
     "--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs in each of those at most."
 )
+@click.option(
+    "--compile-beside/--no-compile-beside",
+    "beside",
+    default=True,
+    show_default=True,
+    help="Compile while variants are screened; never while finalists run.",
+)
 @gpu_options
 @click.option(
     "--replay",
@@ -115,6 +122,7 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
         strategy=given["strategy"],
         count=given["variants"],
         spaces=spaces_of(given["benches"]),
+        beside=given["beside"],
     )
     with stop_asked() as asked:
         document = shown(

@@ -55,6 +55,8 @@ class SearchEffort:
     """Of the last rung, each of them fresh."""
     rounds: int = 20
     """In each of those, at most."""
+    beside: bool = True
+    """Whether a batch is compiled while another one is screened; never while finalists run."""
 
 
 @dataclass(slots=True)
