@@ -29,8 +29,10 @@ from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbExport, DbInfo, DbPlot, DbTop, MergeReport
 from policygen.model.review import Review
 from policygen.model.sass import Dump, DumpIndex, SassCompiles, VerifySass
+from policygen.model.search import Searched, SearchEvent
 from policygen.model.search_report import SearchReport
 from policygen.model.status import Status
+from policygen.model.tune import TunedProgram
 from policygen.model.tuning import Scan
 from policygen.model.undo import Undo
 
@@ -54,6 +56,9 @@ DOCUMENTS: tuple[type[Document], ...] = (
     LintReport,
     MeasureCompile,
     MeasuredVariants,
+    Searched,
+    SearchEvent,
+    TunedProgram,
     MergeReport,
     Plan,
     Reach,

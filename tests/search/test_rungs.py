@@ -66,7 +66,7 @@ def test_noisy_runtime_workloads_run_more_often():
 
 def test_more_rounds_make_a_score_surer():
     found = target(s16=0.02, s18=0.002, s20=0.0001)
-    few, many = found.rounds(0.01, 1, 100), found.rounds(0.002, 1, 100)
+    few, many = found.rounds(0.01, 1, 1000), found.rounds(0.002, 1, 1000)
     assert all(one <= other for one, other in zip(few, many, strict=True))
     assert found.error(many) < found.error(few)
     assert found.error(many) <= 0.002
