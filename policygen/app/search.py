@@ -60,7 +60,7 @@ class SearchWanted:
     count: int | None = None
     """As many variants of each workload at most."""
     spaces: Spaces | None = None
-    beside: bool = True
+    beside: bool = False
     """Whether nvcc may work while variants are screened."""
     starts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By benchmark: variants to try first."""

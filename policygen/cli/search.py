@@ -66,11 +66,10 @@ from policygen.report.views.search import print_searched
     "--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs in each of those at most."
 )
 @click.option(
-    "--compile-beside/--no-compile-beside",
+    "--compile-beside",
     "beside",
-    default=True,
-    show_default=True,
-    help="Compile while variants are screened; never while finalists run.",
+    is_flag=True,
+    help="Compile a batch while another is screened: what is tried next knows less then.",
 )
 @gpu_options
 @click.option(

@@ -55,7 +55,7 @@ class SearchEffort:
     """Of the last rung, each of them fresh."""
     rounds: int = 20
     """In each of those, at most."""
-    beside: bool = True
+    beside: bool = False
     """Whether a batch is compiled while another one is screened; never while finalists run."""
 
 
