@@ -1,9 +1,9 @@
 """`policygen search`: finds the best variants of workloads on a GPU of this machine."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.app.filters import Filter
@@ -12,6 +12,7 @@ from policygen.app.measure_variants import check_compiles, work_folder
 from policygen.app.measuring import chosen_workloads, open_workloads
 from policygen.app.search_batches import BatchCompiler
 from policygen.app.search_results import searched_workload
+from policygen.app.search_starts import earlier_labels, selected_policies, starts_of
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import MEMORY
@@ -19,6 +20,7 @@ from policygen.measure.control import controlling, worker_command
 from policygen.measure.database import open_measurements
 from policygen.measure.distinct import Classifier
 from policygen.measure.gpus import device_environment, find_gpu
+from policygen.measure.meaning import Policy
 from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
 from policygen.measure.opened import OpenedWorkload
 from policygen.measure.sessions import About
@@ -36,13 +38,16 @@ from policygen.search.gpu import Asked, LocalGpu, StopAskedError
 from policygen.search.notes import SearchNotes
 from policygen.search.rung_rows import RungRows
 from policygen.search.strategies.known import StrategyName, make_strategy
-from policygen.search.workload import SearchSpaceOf, WorkloadSearch, base_values
+from policygen.search.workload import SearchSpaceOf, WorkloadSearch, nearest_values
+from policygen.steps import spelled
 from policygen.stopping import Stopped
 
 EXHAUSTIVE = 4_200
 """Distinct variants that are all tried, where the budget allows it."""
 CORE_SECONDS = 1.0
 """Of a variant, compiled among others: before the first batch it is not known better."""
+OVER = 1.1
+"""What is spent over this share of a budget is told."""
 PER_SLOT = 24
 """Variants of a batch for each unit that is compiled at once: more learn less often from what was
 measured, fewer pay more for the headers."""
@@ -62,8 +67,8 @@ class SearchWanted:
     spaces: Spaces | None = None
     beside: bool = False
     """Whether nvcc may work while variants are screened."""
-    starts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By benchmark: variants to try first."""
+    starts: Sequence[Path] = ()
+    """Databases whose best variants are tried first."""
 
 
 def search_variants(
@@ -86,6 +91,7 @@ def search_variants(
     problems = {
         point: one.in_line for point, one in opened.items() if isinstance(one, PolicygenError)
     }
+    first = _First(selected_policies(session, opened, gpu.arch), earlier_labels(wanted.starts))
     slots = workers_of(effort.slots, MEMORY)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
@@ -111,7 +117,7 @@ def search_variants(
             if isinstance(one, PolicygenError):
                 continue
             try:
-                made = _workload_search(one, wanted, where, effort.seed, slots)
+                made = _workload_search(one, wanted, first, where, effort.seed, slots)
             except InputError as error:
                 problems[point] = error.in_line
                 continue
@@ -138,6 +144,11 @@ def search_variants(
         )
         driver = SearchDriver(bench, notes, searches, budget, _telling(observer, budget))
         ended = _run(driver) if searches else None
+        if wanted.budget is not None and budget.spent > OVER * wanted.budget:
+            session.note(
+                f"the budget of {spelled(wanted.budget)} is less than one batch and its finalists"
+                f" take: {spelled(budget.spent)} were spent"
+            )
         found = [searched_workload(one, rungs, rows, ended) for one in searches.values()]
         found += [
             SearchedWorkload(benchmark=name, workload=dict(axes), problem=reason)
@@ -160,6 +171,14 @@ def search_variants(
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What is tried before anything was learned, by benchmark."""
+
+    policies: Mapping[str, Sequence[Policy]]
+    labels: Mapping[str, Sequence[str]]
+
+
 def _run(driver: SearchDriver) -> Ended:
     try:
         return driver.run()
@@ -173,14 +192,20 @@ def _run(driver: SearchDriver) -> Ended:
 
 
 def _workload_search(
-    opened: OpenedWorkload, wanted: SearchWanted, where: Filter, seed: int, slots: int
+    opened: OpenedWorkload,
+    wanted: SearchWanted,
+    first: "_First",
+    where: Filter,
+    seed: int,
+    slots: int,
 ) -> WorkloadSearch:
     classifier = Classifier(opened.space, opened.meaning)
     counts = classifier.counts()
     space = SearchSpaceOf(classifier)
-    nearest, same = base_values(classifier)
-    named = (space.values(label) for label in wanted.starts.get(opened.meaning.point[0], ()))
-    starts = [nearest, *(values for values in named if values is not None)]
+    nearest, same = nearest_values(classifier, opened.meaning.base)
+    labelled = (space.values(label) for label in first.labels.get(opened.meaning.point[0], ()))
+    selected = [opened.meaning.base, *first.policies.get(opened.meaning.point[0], ())]
+    starts = [*starts_of(classifier, selected), *(one for one in labelled if one is not None)]
     name = wanted.strategy or _fitting(counts.distinct, wanted.budget, slots)
     declared = {key: values for run in opened.runs for key, values in declared_axes(run).items()}
     keeps = lambda values: is_meant(values, where)  # noqa: E731

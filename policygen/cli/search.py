@@ -71,6 +71,14 @@ from policygen.report.views.search import print_searched
     is_flag=True,
     help="Compile a batch while another is screened: what is tried next knows less then.",
 )
+@click.option(
+    "--start",
+    "starts",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="DB",
+    help="Try the best variants of this database first. Repeatable.",
+)
 @gpu_options
 @click.option(
     "--replay",
@@ -122,6 +130,7 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
         count=given["variants"],
         spaces=spaces_of(given["benches"]),
         beside=given["beside"],
+        starts=given["starts"],
     )
     with stop_asked() as asked:
         document = shown(
