@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 
 from policygen.search.domain import Domain, Values
-from policygen.search.strategies.features import KINDS, roundness
+from policygen.search.strategies.features import are_kinds, roundness
 
 POWERS = 3
 """A value that 2, 4 or 8 divides is drawn twice, four or eight times as often as an odd one."""
@@ -33,11 +33,10 @@ class FirstDraws:
 
 def weights(values: Sequence[int], powers: int) -> list[float]:
     """How often each value is drawn; kinds are as likely as each other."""
-    if len(values) <= KINDS:
+    if are_kinds(values):
         return [1.0] * len(values)
-    step = values[1] - values[0]
-    base = int(roundness(np.array([step]))[0]) if step > 0 else 0
-    found = np.minimum(powers, np.maximum(0, roundness(np.array(values, np.int64)) - base))
+    found = roundness(np.array(values, np.int64))
+    found = np.minimum(powers, found - found.min())
     return [float(w) for w in np.exp2(found)]
 
 

@@ -27,6 +27,9 @@ class LocalSettings:
     """See `FirstDraws`."""
     explore: float = 0.1
     """The share of a batch that no forest chooses."""
+    near: float = 0.3
+    """The share of a batch that changes one parameter of the best ones, whatever is expected."""
+    decay: float = 0.7
     good: int = 8
     """Variants whose neighbours are looked at."""
     pool: int = 800
@@ -72,11 +75,10 @@ class LocalSearch:
     def ask(self, count: int) -> list[Values]:
         """The starts, then some drawn ones, then what a forest expects most of."""
         found = some(filter(self._fresh.take, self._starts), count)
-        early = self._settings.first - self._asked - len(found)
-        if not self._scored:
-            early = count
+        early = self._settings.first - self._asked - len(found) if self._knows else count
         found += self._drawn(min(count - len(found), early))
-        found += self._chosen(count - len(found))
+        if self._knows:
+            found += self._chosen(count - len(found))
         found += some(self._rest, count - len(found))
         self._asked += len(found)
         return found
@@ -86,6 +88,10 @@ class LocalSearch:
         for one in outcomes:
             self._fresh.take(one.values)
             self._told[one.values] = one.score
+
+    @property
+    def _knows(self) -> bool:
+        return any(score is not None for score in self._told.values())
 
     @property
     def _scored(self) -> list[tuple[Values, float]]:
@@ -111,10 +117,10 @@ class LocalSearch:
         expected = self._grown().predict(rows)
         mean, spread = expected.mean(axis=0), expected.std(axis=0)
         spread = spread + 1e-6 * self._rng.random(len(spread))
-        found: list[Values] = []
+        explored = self._share(count, self._settings.explore)
+        found = self._beside(self._share(count - explored, self._settings.near))
         left = np.ones(len(candidates), bool)
-        explored = sum(self._draw.random() < self._settings.explore for _ in range(count))
-        for _ in range(count - explored):
+        for _ in range(count - explored - len(found)):
             if not left.any():
                 break
             courage = self._settings.courage * self._rng.exponential()
@@ -124,6 +130,30 @@ class LocalSearch:
             if self._fresh.take(candidates[best]):
                 found.append(candidates[best])
         return found + self._drawn(min(explored, count - len(found)))
+
+    def _share(self, count: int, share: float) -> int:
+        """As many of a batch, on average."""
+        return sum(self._draw.random() < share for _ in range(count))
+
+    def _beside(self, count: int) -> list[Values]:
+        """Neighbours of the best, of the second a half as often, and so on."""
+        if not count:
+            return []
+        good = sorted(self._scored, key=lambda one: -one[1])[: self._settings.good]
+        ways = [list(self._near.around(values)) for values, _ in good]
+        for way in ways:
+            self._draw.shuffle(way)
+        found: list[Values] = []
+        while len(found) < count and any(ways):
+            which = min(int(self._draw.expovariate(self._settings.decay)), len(ways) - 1)
+            while ways[which]:
+                values = ways[which].pop()
+                if self._fresh.take(values):
+                    found.append(values)
+                    break
+            else:
+                del ways[which]
+        return found
 
     def _pool(self) -> list[Values]:
         """Neighbours of good variants, mixtures of them, and some of the whole space."""

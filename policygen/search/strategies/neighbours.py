@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from policygen.search.domain import Domain, Values
-from policygen.search.strategies.features import KINDS
+from policygen.search.strategies.features import are_kinds
 
 STEPS = (1, -1, 2, -2, 4, -4)
-"""How far a parameter with many values goes, in places of its range."""
+"""How far an amount goes, in places of its range."""
 
 
 class Neighbourhood:
@@ -37,7 +37,7 @@ class Neighbourhood:
 
     def _moves(self, which: int, value: int) -> Sequence[int]:
         values = self._ranges[which]
-        if len(values) <= KINDS:
+        if are_kinds(values):
             return [other for other in values if other != value]
         place = self._places[which].get(value, 0)
         near = (place + step for step in STEPS)
