@@ -22,6 +22,8 @@ from policygen.cli.result_options import bench_option
 from policygen.errors import InputError
 from policygen.report.views.replay import print_replay
 
+NOTHING = "none"
+"""To begin with."""
 COUNT = click.IntRange(min=1)
 
 
@@ -56,6 +58,14 @@ COUNT = click.IntRange(min=1)
     help="With --replay: samples by which the strategy is told scores; 0: what was recorded."
     f"  [default: {SAMPLES}]",
 )
+@click.option(
+    "--start",
+    "starts",
+    multiple=True,
+    metavar="LABEL",
+    help="With --replay: begin with this variant; none: with nothing. Repeatable."
+    "  [default: what the database names, and nothing for random]",
+)
 @bench_option
 @filter_options
 @output_options
@@ -77,7 +87,10 @@ def _replay(output: Output, replays: tuple[str, ...], given: dict[str, Any]) -> 
     """`search --replay`."""
     where = Filter(regex=given["regex"], axes=given["axes"])
     names = ("strategy", "variants", "seed", "seeds", "batch", "samples")
-    how = Replaying(**{name: given[name] for name in names if given[name] is not None})
+    chosen = {name: given[name] for name in names if given[name] is not None}
+    if given["starts"]:
+        chosen["starts"] = tuple(one for one in given["starts"] if one != NOTHING)
+    how = Replaying(**chosen)
     document = replay_search(
         ResultFiles(replays, given["benches"], where=where),
         how,

@@ -61,6 +61,7 @@ TABLE = {
     "resolve": {*TREE, *FILTER, *ARCH, *FORCE},
     "review": {*TREE, *FORCE, "--base", "--format"},
     "scan": {*TREE, *FILTER, *ARCH, *FORCE},
+    "search": {*FILTER, *FORCE, "--replay", "--bench"},
     "status": {*TREE, *FORCE},
     "undo": {*TREE, *FORCE},
     "verify-effect": {*TREE, *ARCH, *FORCE},

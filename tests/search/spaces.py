@@ -16,11 +16,11 @@ SCAN = {
     "ld": range(3),
 }
 """As large as that of a scan: 2 * 10^10 variants."""
-SMALL = {"ipt": range(1, 9), "tpb": range(32, 257, 32), "ld": range(3)}
+SMALL = {"ipt": range(2, 9, 2), "tpb": range(32, 257, 32), "ld": range(3)}
 
 
 class Counted:
-    """A domain whose key counts how often it is asked; every third tile is too large."""
+    """A domain whose key counts how often it is asked; large tiles cannot be."""
 
     def __init__(self, ranges, *, same=False):
         self.asked = 0
@@ -30,7 +30,7 @@ class Counted:
     def key(self, values):
         self.asked += 1
         ipt, tpb, *others = values
-        if ipt * tpb > 1536 and len(others) == 1:
+        if ipt * tpb > 1024 and len(others) == 1:
             return None
         # Under 64 threads the load modifier is ignored.
         return (ipt, tpb) if self.same and tpb < 64 else values

@@ -1,20 +1,22 @@
 """What every strategy holds: nothing twice, nothing that cannot be, all of it in the end."""
 
+import sys
 from statistics import mean
 
 import pytest
 
-from policygen.errors import InputError
+from policygen.errors import InputError, MissingToolError
 from policygen.search.domain import Domain
 from policygen.search.strategies.known import (
     STRATEGIES,
     choose_strategy,
     make_strategy,
 )
+from policygen.search.strategies.neighbours import Neighbourhood
 from policygen.search.strategy import Outcome
 from tests.search.spaces import SCAN, SMALL, Counted, everything, searched, smooth
 
-VALID = sum(i * t <= 1536 for i in SMALL["ipt"] for t in SMALL["tpb"])
+VALID = sum(i * t <= 1024 for i in SMALL["ipt"] for t in SMALL["tpb"])
 QUICK = [name for name in STRATEGIES if name != "optuna"]
 
 
@@ -22,8 +24,7 @@ def plain(values):
     return 1 / (1 + abs(values[0] - 5) + abs(values[1] - 128) / 32)
 
 
-@pytest.mark.parametrize("late", [0, 1])
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize(("name", "late"), [(name, late) for name in STRATEGIES for late in (0, 1)])
 def test_all_of_a_space_is_asked_for_once(name, late):
     counted = Counted(SMALL)
     found = everything(make_strategy(name, counted.domain, 1), plain, batch=16, late=late)
@@ -64,10 +65,26 @@ def test_starts_come_first_and_those_that_cannot_be_are_passed_over(name):
     assert strategy.ask(5)[0] == (4, 96, 2)
 
 
+def test_local_goes_on_beside_a_start_that_cannot_be_measured():
+    """Base itself is not measured as a variant; its neighbours are."""
+    base = (4, 128, 1)
+    domain = Domain(SMALL, lambda values: None if values == base else values)
+    asked = make_strategy("local", domain, 1, [base]).ask(16)
+    beside = [one for one in asked if sum(a != b for a, b in zip(one, base, strict=True)) == 1]
+    assert base not in asked
+    assert len(beside) >= 10
+
+
+def test_a_start_between_the_values_of_a_space_has_neighbours():
+    domain = Domain({"ns": range(0, 2000, 100), "dcid": range(4)}, lambda values: values)
+    near = [values for values in Neighbourhood(domain).around((648, 1)) if values[1] == 1]
+    assert sorted(ns for ns, _ in near) == [200, 400, 500, 700, 800, 1000]
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_what_an_earlier_session_has_measured_is_not_asked_for(name):
     counted = Counted(SMALL)
-    known = [(i, t, 0) for i in SMALL["ipt"] for t in SMALL["tpb"] if i * t <= 1536]
+    known = [(i, t, 0) for i in SMALL["ipt"] for t in SMALL["tpb"] if i * t <= 1024]
     strategy = make_strategy(name, counted.domain, 1)
     strategy.tell([Outcome(values, plain(values)) for values in known])
     found = everything(strategy, plain, batch=16)
@@ -146,6 +163,13 @@ def test_local_beats_random_on_smooth_spaces_of_billions(batch, count):
     drawn = [best("random", 2 * count, seed) for seed in seeds]
     assert mean(local) > mean(drawn) + 0.005
     assert sum(one > other for one, other in zip(local, drawn, strict=True)) >= 9
+
+
+def test_a_missing_optuna_is_told_with_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(MissingToolError, match="optuna is missing") as caught:
+        make_strategy("optuna", Domain(SMALL, lambda values: values), 1)
+    assert "[search]" in str(caught.value)
 
 
 def test_optuna_beats_random():

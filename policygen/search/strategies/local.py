@@ -22,26 +22,30 @@ class LocalSettings:
     """How it searches; chosen on measured spaces, see docs/searching.md."""
 
     first: int = 16
-    """Variants that are drawn before anything is expected of others."""
-    powers: int = 3
-    """See `FirstDraws`."""
+    """Variants that are tried before anything is expected of others."""
+    beside: float = 0.75
+    """The share of these that are neighbours of the starts, where there are any."""
+    rounded: float = 0.5
+    """The share of drawn ones that favours round numbers."""
     explore: float = 0.1
-    """The share of a batch that no forest chooses."""
-    near: float = 0.3
-    """The share of a batch that changes one parameter of the best ones, whatever is expected."""
-    decay: float = 0.7
+    """The share of a batch that is drawn from all of the space."""
+    near: float = 0.4
+    """The share that changes one parameter of the best ones, whatever a forest expects."""
     good: int = 8
-    """Variants whose neighbours are looked at."""
+    """How many are the best ones."""
+    decay: float = 0.7
+    """How much rarer each of these is than the one before: by a half."""
     pool: int = 800
-    """Candidates for a batch."""
+    """Candidates of which a forest chooses the rest."""
     courage: float = 1.0
     """How much it counts that something is not known."""
     trees: int = 40
     tries: int = 8
     """Divisions of a node that are tried."""
     leaf: int = 2
+    """Variants in a leaf, at least."""
     most: int = 400
-    """Variants that a forest learns from: half of them the best, half the others."""
+    """Variants that a forest learns from: half of them the best, half of the others."""
     floor: float = 0.1
     """Scores below this quantile are all as bad."""
     again: float = 0.05
@@ -63,8 +67,9 @@ class LocalSearch:
         self._rng = np.random.default_rng(self._draw.getrandbits(64))
         self._fresh = Fresh(domain)
         self._starts = iter(starts)
-        self._first = FirstDraws(domain, self._draw, self._settings.powers)
         self._near = Neighbourhood(domain)
+        self._beside_starts = self._shuffled(starts)
+        self._first = FirstDraws(domain, self._draw, self._settings.rounded)
         self._features = Features(domain)
         self._rest = walk(self._fresh, shuffled(domain, self._draw.getrandbits(64)))
         self._told: dict[Values, float | None] = {}
@@ -73,10 +78,13 @@ class LocalSearch:
         self._learned = 0
 
     def ask(self, count: int) -> list[Values]:
-        """The starts, then some drawn ones, then what a forest expects most of."""
+        """The starts and their neighbours, drawn ones, then what may be better than the best."""
         found = some(filter(self._fresh.take, self._starts), count)
-        early = self._settings.first - self._asked - len(found) if self._knows else count
-        found += self._drawn(min(count - len(found), early))
+        left = count - len(found)
+        early = min(left, self._settings.first - self._asked - len(found)) if self._knows else left
+        beside = filter(self._fresh.take, self._beside_starts)
+        found += (here := some(beside, round(early * self._settings.beside)))
+        found += self._drawn(early - len(here))
         if self._knows:
             found += self._chosen(count - len(found))
         found += some(self._rest, count - len(found))
@@ -96,6 +104,12 @@ class LocalSearch:
     @property
     def _scored(self) -> list[tuple[Values, float]]:
         return [(values, score) for values, score in self._told.items() if score is not None]
+
+    def _shuffled(self, starts: Sequence[Values]) -> Iterator[Values]:
+        """The neighbours of some variants."""
+        near = [values for one in starts for values in self._near.around(one)]
+        self._draw.shuffle(near)
+        return iter(near)
 
     def _drawn(self, count: int) -> list[Values]:
         """Spread over the space."""

@@ -12,7 +12,7 @@ from policygen.search.strategies.fresh import Fresh
 from policygen.search.strategies.walk import shuffled, some, walk
 from policygen.search.strategy import Outcome
 
-TRIES = 20
+TRIES = 4
 """Proposals for each variant of a batch; those that were asked for before count for nothing."""
 
 
