@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from policygen.app.scan import scan_tunings as scan_tunings
     from policygen.app.search import SearchWanted as SearchWanted
     from policygen.app.search import search_variants as search_variants
+    from policygen.app.search_replay import Replaying as Replaying
+    from policygen.app.search_replay import replay_search as replay_search
     from policygen.app.search_report import report_search as report_search
     from policygen.app.session import Session as Session
     from policygen.app.session import open_session as open_session
@@ -79,6 +81,7 @@ _EXPORTS = {
     "app.sass": ("verify_sass",),
     "app.scan": ("scan_tunings",),
     "app.search": ("SearchWanted", "search_variants"),
+    "app.search_replay": ("Replaying", "replay_search"),
     "app.search_report": ("report_search",),
     "app.session": ("Session", "open_session"),
     "app.status": ("tree_status",),

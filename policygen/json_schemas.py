@@ -25,6 +25,7 @@ from policygen.model.measure import MeasureCompile
 from policygen.model.measured import MeasuredVariants
 from policygen.model.plan import Plan
 from policygen.model.reach import Reach
+from policygen.model.replay import SearchReplay
 from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbExport, DbInfo, DbPlot, DbTop, MergeReport
 from policygen.model.review import Review
@@ -67,6 +68,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     SassCompiles,
     Scan,
     SearchReport,
+    SearchReplay,
     Status,
     Undo,
     VerifySass,

@@ -67,7 +67,9 @@ class SearchWanted:
     spaces: Spaces | None = None
     beside: bool = False
     """Whether nvcc may work while variants are screened."""
-    starts: Sequence[Path] = ()
+    starts: Sequence[str] = ()
+    """Labels that are tried first, where a space has them."""
+    earlier: Sequence[Path] = ()
     """Databases whose best variants are tried first."""
 
 
@@ -91,7 +93,7 @@ def search_variants(
     problems = {
         point: one.in_line for point, one in opened.items() if isinstance(one, PolicygenError)
     }
-    first = _First(selected_policies(session, opened, gpu.arch), earlier_labels(wanted.starts))
+    first = _First(selected_policies(session, opened, gpu.arch), earlier_labels(wanted.earlier))
     slots = workers_of(effort.slots, MEMORY)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
@@ -203,7 +205,8 @@ def _workload_search(
     counts = classifier.counts()
     space = SearchSpaceOf(classifier)
     nearest, same = nearest_values(classifier, opened.meaning.base)
-    labelled = (space.values(label) for label in first.labels.get(opened.meaning.point[0], ()))
+    labels = (*wanted.starts, *first.labels.get(opened.meaning.point[0], ()))
+    labelled = (space.values(label) for label in labels)
     selected = [opened.meaning.base, *first.policies.get(opened.meaning.point[0], ())]
     starts = [*starts_of(classifier, selected), *(one for one in labelled if one is not None)]
     name = wanted.strategy or _fitting(counts.distinct, wanted.budget, slots)

@@ -37,6 +37,9 @@ from policygen.report.searching import print_line, shown, telling
 from policygen.report.views.replay import print_replay
 from policygen.report.views.search import print_searched
 
+NOTHING = "none"
+"""To begin with."""
+
 
 @click.command()
 @partial(budget_option, default="20m")
@@ -72,8 +75,8 @@ from policygen.report.views.search import print_searched
     help="Compile a batch while another is screened: what is tried next knows less then.",
 )
 @click.option(
-    "--start",
-    "starts",
+    "--start-db",
+    "start_dbs",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="DB",
@@ -103,6 +106,14 @@ from policygen.report.views.search import print_searched
     help="With --replay: samples by which the strategy is told scores; 0: what was recorded."
     f"  [default: {SAMPLES}]",
 )
+@click.option(
+    "--start",
+    "starts",
+    multiple=True,
+    metavar="LABEL",
+    help="Begin with this variant, too; with --replay with it alone, or with none. Repeatable."
+    "  [default: what CUB selects here and for other types; of a replay what the database names]",
+)
 @bench_option
 @filter_options
 @cub_option
@@ -130,7 +141,8 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
         count=given["variants"],
         spaces=spaces_of(given["benches"]),
         beside=given["beside"],
-        starts=given["starts"],
+        starts=tuple(one for one in given["starts"] if one != NOTHING),
+        earlier=given["start_dbs"],
     )
     with stop_asked() as asked:
         document = shown(
@@ -156,7 +168,10 @@ def _replay(output: Output, replays: tuple[str, ...], given: dict[str, Any]) -> 
     """`search --replay`."""
     where = Filter(regex=given["regex"], axes=given["axes"])
     names = ("strategy", "variants", "seed", "seeds", "batch", "samples")
-    how = Replaying(**{name: given[name] for name in names if given[name] is not None})
+    chosen = {name: given[name] for name in names if given[name] is not None}
+    if given["starts"]:
+        chosen["starts"] = tuple(one for one in given["starts"] if one != NOTHING)
+    how = Replaying(**chosen)
     document = replay_search(
         ResultFiles(replays, given["benches"], where=where),
         how,

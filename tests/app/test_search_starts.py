@@ -59,7 +59,7 @@ def test_the_best_of_an_earlier_database_are_tried_first(tmp_path, monkeypatch, 
     assert main([*which, "--db", old, "--variants", "30"]) == 0
     (labels,) = earlier_labels([tmp_path / "old.db"]).values()
     assert len(labels) == 8
-    assert main([*which, "--db", new, "--variants", "24", "--start", old, "--json"]) == 0
+    assert main([*which, "--db", new, "--variants", "24", "--start-db", old, "--json"]) == 0
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert last["workloads"][0]["counts"]["tried"] == 24
     with closing(sqlite3.connect(new)) as connection:
