@@ -131,7 +131,10 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
     if replays:
         return _replay(output, replays, given)
     if given["db"] is None:
-        raise InputError("a search needs a database to write to", "Name one: --db run.db")
+        raise InputError(
+            "a search needs a database to write to",
+            "Name one: --db run.db; --replay DB tries strategies without a GPU.",
+        )
     teller = telling(as_json=output.as_json, quiet=output.quiet)
     session = open_session(given["cub"], progress=teller.progress, note=warn)
     where = Filter((), given["regex"], given["axes"], ())

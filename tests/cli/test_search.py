@@ -95,7 +95,7 @@ def test_what_a_stranger_wrote_is_shown_and_not_obeyed(search, tmp_path):
     assert "rows whose variant is no label" in said.err
 
 
-def test_a_search_on_a_gpu_is_said_not_to_be_there(search):
+def test_without_a_database_it_is_said_what_a_search_and_a_replay_need(search):
     assert "--replay DB" in search(status=2).err
 
 

@@ -7,8 +7,8 @@ from random import Random
 from policygen.search.domain import Domain, Values
 from policygen.search.strategies.features import are_kinds
 
-STEPS = (1, -1, 2, -2, 4, -4)
-"""How far an amount goes, in places of its range."""
+LEAST = 3
+"""Steps of an amount: to the first, the second and the fourth place beside it."""
 
 
 class Neighbourhood:
@@ -39,8 +39,17 @@ class Neighbourhood:
         values = self._ranges[which]
         if are_kinds(values):
             return [other for other in values if other != value]
-        near = (nearest(values, value) + step for step in STEPS)
+        place = nearest(values, value)
+        near = (place + way * step for step in _steps(len(values)) for way in (1, -1))
         return [values[at] for at in near if 0 <= at < len(values)]
+
+
+def _steps(count: int) -> list[int]:
+    """How far an amount goes, in places of its range: to the next one, twice as far, and so on.
+
+    With small steps alone a range of 513 values is never crossed.
+    """
+    return [1 << power for power in range(max(LEAST, count.bit_length() - 1))]
 
 
 def nearest(values: Sequence[int], value: int) -> int:
