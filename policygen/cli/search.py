@@ -15,6 +15,7 @@ from policygen.app.measure import PROCESSES, ROUNDS, Effort
 from policygen.app.measure_variants import SEED, spaces_of
 from policygen.app.notes import tell_warnings
 from policygen.app.search import SearchWanted, search_variants
+from policygen.app.search_places import SearchMachines
 from policygen.app.search_replay import (
     BATCH,
     DEFAULT,
@@ -45,6 +46,19 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> 
     if match is None or not float(match[1]):
         raise click.BadParameter(f"{text!r} is no time such as 90s, 20m or 1.5h")
     return float(match[1]) * UNITS[match[2]]
+
+
+def gpus_of(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[int, ...] | None:
+    """`0`, `0,2`, or all of them."""
+    parts = [part for text in texts for part in text.split(",")]
+    if parts == ["all"]:
+        return None
+    for part in parts:
+        if not (part.isascii() and part.isdigit()):
+            raise click.BadParameter(f"{part!r} is no number of a GPU, nor `all` alone")
+    return tuple(map(int, parts))
 
 
 @click.command()
@@ -82,7 +96,20 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> 
 @click.option(
     "--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs in each of those at most."
 )
-@click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="Its number.")
+@click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    default=["0"],
+    callback=gpus_of,
+    metavar="N",
+    help="Its number; 0,1 or all: several of one model. Repeatable.  [default: 0]",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Compile and measure on the workers of this Dask scheduler: tcp://HOST:8786, or its file.",
+)
 @click.option(
     "--wait",
     type=click.FloatRange(min=0),
@@ -130,6 +157,11 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
     """
     if replays:
         return _replay(output, replays, given)
+    if given["scheduler"] is not None and given["gpus"] != (0,):
+        raise InputError(
+            "--gpu chooses GPUs of this machine, and --scheduler uses those of its workers",
+            "Give one of both; CUDA_VISIBLE_DEVICES tells a worker which GPU is its own.",
+        )
     if given["db"] is None:
         raise InputError("a search needs a database to write to", "Name one: --db run.db")
     teller = telling(as_json=output.as_json, quiet=output.quiet)
@@ -145,7 +177,6 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
         processes=given["processes"],
         rounds=given["rounds"],
         seed=given["seed"],
-        gpu=given["gpu"],
         slots=given["jobs"],
         patience=given["wait"],
     )
@@ -158,6 +189,7 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
                 wanted,
                 given["db"],
                 effort=effort,
+                machines=SearchMachines(given["gpus"], given["scheduler"]),
                 observer=teller,
                 asked=lambda: bool(asked),
             ),

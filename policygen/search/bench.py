@@ -100,9 +100,12 @@ class SearchBench:
         return [{one: lot[one] for one in labels if one in lot} for lot in lots], failed
 
     def measure(self, target: SearchTarget, task: RungTask) -> RungFound:
-        """One rung of some variants, in a fresh process."""
+        """One rung of some variants, in a fresh process of each GPU."""
+        return measure_rung(self.gpu, self.rows, target, task, self._fresh, self.asked)
+
+    def _fresh(self) -> int:
         self.processes += 1
-        return measure_rung(self.gpu, self.rows, target, task, self.processes, self.asked)
+        return self.processes
 
     def known(self, target: SearchTarget) -> list[tuple[WeighedSpot, list[RungRow]]]:
         """What the database has of a workload's rungs."""
