@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from policygen.app.rules import choose_rules as choose_rules
     from policygen.app.sass import verify_sass as verify_sass
     from policygen.app.scan import scan_tunings as scan_tunings
+    from policygen.app.search_report import report_search as report_search
     from policygen.app.session import Session as Session
     from policygen.app.session import open_session as open_session
     from policygen.app.status import tree_status as tree_status
@@ -73,6 +74,7 @@ _EXPORTS = {
     "app.rules": ("choose_rules",),
     "app.sass": ("verify_sass",),
     "app.scan": ("scan_tunings",),
+    "app.search_report": ("report_search",),
     "app.session": ("Session", "open_session"),
     "app.status": ("tree_status",),
     "app.undo": ("undo_applies",),

@@ -29,6 +29,7 @@ from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbExport, DbInfo, DbPlot, DbTop, MergeReport
 from policygen.model.review import Review
 from policygen.model.sass import Dump, DumpIndex, SassCompiles, VerifySass
+from policygen.model.search_report import SearchReport
 from policygen.model.status import Status
 from policygen.model.tuning import Scan
 from policygen.model.undo import Undo
@@ -60,6 +61,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Review,
     SassCompiles,
     Scan,
+    SearchReport,
     Status,
     Undo,
     VerifySass,

@@ -20,7 +20,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import CompiledWorkload
 from policygen.measure.control import Controller, controlling, worker_command
 from policygen.measure.database import MeasuringSession, open_measurements
-from policygen.measure.gpus import find_gpu
+from policygen.measure.gpus import device_environment, find_gpu
 from policygen.measure.noise import measure_noise
 from policygen.measure.nvbench_program import NvbenchSettings
 from policygen.measure.nvbench_rounds import controlling_nvbench, nvbench_options
@@ -46,8 +46,6 @@ from policygen.proof.toolchain import find_toolchain
 
 PROCESSES = 5
 ROUNDS = 20
-ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""CUDA counts GPUs as the driver's own program does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,9 @@ def measure_variants(
             if effort.method == "nvbench":
                 start = controlling_nvbench
                 command = (*command, *nvbench_options(NvbenchSettings()))
-            controller = stack.enter_context(start(command, patience=effort.patience, more=ORDER))
+            controller = stack.enter_context(
+                start(command, patience=effort.patience, more=device_environment())
+            )
             facts = controller.facts
             label, driver = facts.label, facts.driver
             about = About(

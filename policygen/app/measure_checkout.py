@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from policygen.app.filters import Filter
-from policygen.app.measure import ORDER, Effort
+from policygen.app.measure import Effort
 from policygen.app.measure_variants import check_compiles, work_folder
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.checkout import BenchmarkCheckout, CheckoutBenchmark, open_checkout
@@ -15,7 +15,7 @@ from policygen.measure.checkout_rounds import CheckoutTask, in_words, measure_pr
 from policygen.measure.control import controlling, worker_command
 from policygen.measure.database import MeasuringSession, open_measurements
 from policygen.measure.device import GpuFacts
-from policygen.measure.gpus import find_gpu
+from policygen.measure.gpus import device_environment, find_gpu
 from policygen.measure.nvbench_library import find_library
 from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
 from policygen.measure.programs import BuiltPrograms, ProgramCompiler, build_programs
@@ -103,7 +103,7 @@ def _facts(toolchain: Toolchain, arch: str, folder: Path, effort: Effort) -> Gpu
     compiler = ObjectCompiler(toolchain, folder, Listings())
     runner = compiler.make(ObjectSource(runner_text(), (), arch))
     command = worker_command(effort.gpu, runner, runtime_of(toolchain))
-    with controlling(command, patience=effort.patience, more=ORDER) as controller:
+    with controlling(command, patience=effort.patience, more=device_environment()) as controller:
         return controller.facts
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from policygen.app.filters import Filter
-from policygen.app.measure import ORDER, Effort, compile_time_part, is_meant
+from policygen.app.measure import Effort, compile_time_part, is_meant
 from policygen.app.measure_variants import check_compiles, work_folder
 from policygen.app.measuring import chosen_workloads, open_workloads
 from policygen.app.notes import Note
@@ -20,7 +20,7 @@ from policygen.measure.compiling import MEMORY, MakesObjects
 from policygen.measure.control import controlling, worker_command
 from policygen.measure.database import open_measurements
 from policygen.measure.distinct import Classifier
-from policygen.measure.gpus import ListedGpu, check_one_model, find_gpus
+from policygen.measure.gpus import ListedGpu, check_one_model, device_environment, find_gpus
 from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
 from policygen.measure.opened import OpenedWorkload
 from policygen.measure.sessions import About
@@ -46,7 +46,7 @@ EXHAUSTIVE = 4_200
 """Distinct variants that are all tried, where the budget allows it."""
 CORE_SECONDS = 1.0
 """Of a variant, compiled among others: before the first batch it is not known better."""
-PER_SLOT = 12
+PER_SLOT = 24
 """Variants of a batch for each unit that is compiled at once: more learn less often from what was
 measured, fewer pay more for the headers."""
 Observer = Callable[[SearchEvent], None]
@@ -185,7 +185,7 @@ class LocalPlace:
                     controlling(
                         worker_command(one.number, runner, runtime),
                         patience=self.effort.patience,
-                        more=ORDER,
+                        more=device_environment(),
                     )
                 )
                 for one in self.gpus

@@ -1,8 +1,9 @@
 """The GPUs of this machine, as the driver's own program lists them."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policygen.environment import which
 from policygen.errors import InputError, MissingToolError, PolicygenError
@@ -17,6 +18,9 @@ _REMEDY = (
     " policygen measure --doctor says what is missing."
 )
 # NVIDIA H200, GPU-0fc714b2-91ef-0806-7d53-e5d74e5359b4, 9.0, 580.159.04
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""Which GPUs are meant for a process, as batch systems tell it: numbers, or the beginnings of
+UUIDs."""
 _ROW = re.compile(r"(.+), ((?:GPU|MIG)-[\w-]+), (\d+)\.(\d+), ([\d.]+)")
 
 
@@ -58,8 +62,16 @@ def check_one_model(models: Mapping[str, str]) -> None:
         )
 
 
+def device_environment() -> dict[str, str]:
+    """What a process that uses a GPU is told, so that it counts GPUs as we do."""
+    found = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    if (visible := os.environ.get(VISIBLE)) is not None:
+        found[VISIBLE] = visible
+    return found
+
+
 def list_gpus() -> tuple[ListedGpu, ...]:
-    """Lists all GPUs; none is an error."""
+    """Lists the GPUs that are meant for this process; none is an error."""
     if which(PROGRAM) is None:
         raise MissingToolError("a GPU", _REMEDY)
     try:
@@ -69,7 +81,31 @@ def list_gpus() -> tuple[ListedGpu, ...]:
     rows = [match for row in told.splitlines() if (match := _ROW.fullmatch(row.strip()))]
     if not rows:
         raise MissingToolError("a GPU", _REMEDY)
-    return tuple(
+    found = [
         ListedGpu(number, name, uuid, f"sm{major}{minor}", driver)
         for number, (name, uuid, major, minor, driver) in enumerate(row.groups() for row in rows)
-    )
+    ]
+    return tuple(_visible(found, os.environ.get(VISIBLE)))
+
+
+def _visible(gpus: Sequence[ListedGpu], names: str | None) -> list[ListedGpu]:
+    """Those that CUDA shows, in its order: what stands behind a name of none is not looked at."""
+    if names is None:
+        return list(gpus)
+    found: list[ListedGpu] = []
+    for name in map(str.strip, names.split(",")):
+        one = next((gpu for gpu in gpus if _names(name, gpu)), None)
+        if one is None:
+            break
+        found.append(replace(one, number=len(found)))
+    if not found:
+        raise MissingToolError(
+            f"a GPU: {VISIBLE}={visible(names)!r} names none of the {len(gpus)} that the driver"
+            " lists",
+            f"Unset {VISIBLE}, or correct it.",
+        )
+    return found
+
+
+def _names(name: str, gpu: ListedGpu) -> bool:
+    return name == str(gpu.number) or (name.startswith("GPU-") and gpu.uuid.startswith(name))

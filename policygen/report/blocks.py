@@ -87,6 +87,8 @@ class Styled:
     text: Inline | Figure
     style: str = ""
     why: str = ""
+    to: str = ""
+    """The anchor on a page to which it leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +241,36 @@ class Picture:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An element of a drawing: its name in SVG, its attributes, and its text."""
+
+    name: str
+    look: str
+    """Its class: colours are those of the page."""
+    where: Mapping[str, float | str]
+    text: str = ""
+    title: str = ""
+    """What is shown where one points at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure that is part of a page, light and dark as it is."""
+
+    title: str
+    words: str
+    """What it shows, for those who cannot see it."""
+    width: float
+    height: float
+    marks: Sequence[Mark]
+    note: str = ""
+    """What stands below it."""
+
+
 Block = (
     Note | Words | Beside | Table | Matrix | Heading | Listing | Cards | Filters | Fold | Chapter
-    | Code | Diff | Picture
+    | Code | Diff | Picture | Drawing
 )  # fmt: skip
 
 

@@ -8,8 +8,9 @@ from markupsafe import Markup
 
 from policygen.rendering import fill
 from policygen.report.anchors import Anchors
-from policygen.report.blocks import Block, Page, pieces, spelled
+from policygen.report.blocks import Block, Drawing, Page, pieces, spelled
 from policygen.report.side_by_side import coloured, side_by_side
+from policygen.report.svg import svg
 
 
 def render(page: Page, template: str) -> str:
@@ -21,6 +22,7 @@ def render(page: Page, template: str) -> str:
         "kind": _kind,
         "columns": _columns,
         "inline": _inline,
+        "drawn": _drawn,
         "define": anchors.define,
         "link": anchors.link,
     }
@@ -35,6 +37,11 @@ def _kind(block: Block) -> str:
 def _inline(svg: bytes) -> str:
     """Write a drawing as an address: in an image nothing of it is run."""
     return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+
+
+def _drawn(drawing: Drawing, name: str) -> Markup:
+    """Write the marks of a drawing; what is in them is escaped there."""
+    return Markup(svg(drawing, name))  # noqa: S704  it is escaped
 
 
 def _columns(lines: Sequence[str]) -> Iterator[dict[str, Any]]:

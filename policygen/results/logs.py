@@ -55,6 +55,22 @@ def never_ran(
         )
 
 
+def failed_in_logs(database: Database) -> dict[str, dict[tuple[str, str], list[str]]]:
+    """By algorithm, log and code the variants that were not built, or did not run.
+
+    The logs do not tell on which workload.
+    """
+    found: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for log in database.logs:
+        rows = database.connection.execute(f"SELECT bench, code FROM {log}")  # noqa: S608  fixed
+        for bench, code in rows:
+            algorithm, variant = split(str(bench))
+            if str(code) != "0" and variant:
+                kinds = found.setdefault(algorithm, {})
+                kinds.setdefault((log.removesuffix("s"), str(code)), []).append(variant)
+    return found
+
+
 def _builds(database: Database) -> list[tuple[str, str]]:
     if "builds" not in database.logs:
         return []

@@ -50,10 +50,11 @@ TABLES = (
 # A search writes these besides. `variants` and its like are text: they exceed what SQLite counts.
 SEARCH_TABLES = (
     # A workload that a session searched; `workload` has its compile-time axes. `spent` is seconds.
+    # `skipped` is a list of JSON: sub-benchmarks with the runtime workloads that are not measured.
     f"CREATE TABLE IF NOT EXISTS {SEARCHES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, workload TEXT NOT NULL, strategy TEXT NOT NULL,"
     " seed INTEGER NOT NULL, variants TEXT NOT NULL, valid TEXT NOT NULL, distinct_ TEXT NOT NULL,"
-    " base TEXT, budget REAL, spent REAL NOT NULL DEFAULT 0, ended TEXT,"
+    " base TEXT, budget REAL, spent REAL NOT NULL DEFAULT 0, ended TEXT, skipped TEXT,"
     " UNIQUE(session, algorithm, workload))",
     # A variant, or base, on a runtime workload in one process. Rungs: 1 few samples of all, 2 more
     # of the best, 3 the finalists. `samples` are seconds, little-endian float32; `base` is what

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
+from policygen.measure.database import named
 from policygen.measure.times import spot_weights
 from policygen.model.search import Ended, RungName
 from policygen.process import threads
@@ -57,9 +58,11 @@ class SearchDriver:
     def _recall(self, one: WorkloadSearch) -> None:
         """What earlier sessions found is known; it is not measured again."""
         rows = self.bench.rows
-        there = [(spot, found) for spot in one.spots if (found := rows.of(spot))]
-        if not there:
-            return
+        skipped = self.notes.skipped(one.point)
+        spots = [spot for spot in one.spots if named(spot)[1:] not in skipped]
+        there = [(spot, found) for spot in spots if (found := rows.of(spot))]
+        if not there or len(there) < len(spots):
+            return  # on some of them nothing was measured
         weights = spot_weights([spot for spot, _ in there], one.declared)
         points = [
             (WeighedSpot(spot, weight), found)
@@ -159,6 +162,7 @@ class SearchDriver:
                 one.problem = next((why for _, why in found.skipped), "it has no runtime workload")
                 return None
             one.target = found
+            self.notes.skip(one)
             self._tell("begun", one, SCREENING)
         return one.target
 

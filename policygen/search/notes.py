@@ -1,9 +1,10 @@
 """What a database says of its searches: how each was made, how long it took, and why it ended."""
 
+import json
 from collections.abc import Collection
 from typing import Any
 
-from policygen.measure.database import MeasuringSession
+from policygen.measure.database import MeasuringSession, named
 from policygen.model.search import Ended
 from policygen.model.workload import Point
 from policygen.results.provenance import SEARCHES, SESSIONS, workload_text
@@ -38,6 +39,28 @@ class SearchNotes:
                 f"UPDATE {SEARCHES} SET spent = ?, ended = coalesce(?, ended) WHERE session = ?",  # noqa: S608
                 (seconds, ended, self._session.number),
             )
+
+    def skip(self, one: WorkloadSearch) -> None:
+        """Notes which runtime workloads of a workload are not measured."""
+        target = one.target
+        spots = [named(spot)[1:] for spot, _ in target.skipped] if target else []
+        with self._session.writer.writing() as connection:
+            connection.execute(
+                f"UPDATE {SEARCHES} SET skipped = ?"  # noqa: S608
+                " WHERE (session, algorithm, workload) = (?, ?, ?)",
+                (json.dumps(spots), self._session.number, *_named(one.point)),
+            )
+
+    def skipped(self, point: Point) -> set[tuple[str, str]]:
+        """The sub-benchmarks and runtime workloads that earlier sessions did not measure."""
+        rows: list[Any] = self._session.writer.rows(
+            f"SELECT q.skipped FROM {SEARCHES} AS q JOIN {SESSIONS} AS s ON s.id = q.session"  # noqa: S608
+            " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?) AND (q.algorithm, q.workload) = (?, ?)"
+            " AND q.skipped IS NOT NULL",
+            *self._session.about.key,
+            *_named(point),
+        )
+        return {(subbench, axes) for (text,) in rows for subbench, axes in json.loads(text)}
 
     def before(self, points: Collection[Point]) -> float:
         """Seconds that earlier sessions took for some of these workloads."""

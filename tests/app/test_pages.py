@@ -3,6 +3,8 @@
 import pytest
 
 import policygen
+from policygen.model.results import Rules
+from policygen.model.search_report import SearchReport
 from tests.report.test_coverage_page import document as coverage
 from tests.report.test_db_compare import document as comparison
 from tests.report.test_db_compare import workload
@@ -15,6 +17,7 @@ from tests.report.test_review_page import review
         (review, "0 tuning entries in"),
         (coverage, "Tuning coverage of CUB"),
         (lambda: comparison(workload()), "Two databases compared"),
+        (lambda: SearchReport(databases=(), rules=Rules(), workloads=()), "Search report"),
     ],
 )
 def test_each_document_is_a_page_and_markdown(made, title):

@@ -8,7 +8,7 @@ import pytest
 
 from policygen.measure.locks import gpu_lock
 from tests.search.gpus import LOST
-from tests.search.searching import document, query, run, rungs, screened, simulated
+from tests.search.simulated_search import document, query, run, rungs, screened, simulated
 
 ON_ALL = 4
 """Runtime workloads."""

@@ -49,6 +49,7 @@ TABLE = {
     "db info": {*FILTER, *FORCE},
     "db merge": FORCE,
     "db plot": {*FILTER, *FORCE},
+    "db report": {*FILTER, *FORCE, "--format"},
     "db top": {*FILTER, *FORCE},
     "demo": TREE,
     "doctor": {*TREE, *FORCE},

@@ -42,7 +42,7 @@ CELLS = [
 ]  # fmt: skip
 COMMANDS = [
     ("info",), ("top",), ("choose",), ("top", "--json"), ("coverage",), ("compare",),
-    ("compare", "--json"),
+    ("compare", "--json"), ("report",), ("report", "--format", "html"),
 ]  # fmt: skip
 
 

@@ -14,11 +14,13 @@ from policygen.report.blocks import (
     Code,
     Column,
     Diff,
+    Drawing,
     Figure,
     Filters,
     Fold,
     Heading,
     Listing,
+    Mark,
     Matrix,
     MatrixRow,
     Mixed,
@@ -63,6 +65,8 @@ PAGE = [
     Fold(EVIL, [Note(EVIL)], anchor=EVIL),
     Table([EVIL], [[Styled(FIGURE)], [Styled(EVIL, "code")], [EVIL]], "heat"),
     Cards([Card(EVIL, EVIL, [], EVIL, figure=Figure("bar", FIGURE.bars))]),
+    Table([EVIL], [[Styled(EVIL, to=EVIL)]]),
+    Drawing(EVIL, EVIL, 10, 10, [Mark("text", EVIL, {"x": 1.25, "y": EVIL}, EVIL, EVIL)], EVIL),
 ]
 TERMINAL = [
     Note(EVIL, "red"),
@@ -95,7 +99,7 @@ def test_no_block_breaks_out_of_its_markdown(block):
 
 
 @pytest.mark.parametrize("block", [*COMMON, *PAGE], ids=repr)
-@pytest.mark.parametrize("template", ["coverage", "review"])
+@pytest.mark.parametrize("template", ["coverage", "review", "search"])
 def test_no_block_breaks_out_of_its_page(block, template):
     text = html.render(Page(EVIL, {EVIL: EVIL}, [block]), template)
     assert text.count("<script") == 1

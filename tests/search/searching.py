@@ -1,100 +1,153 @@
-"""`policygen search` with simulated GPUs, and a compiler that makes names alone."""
+"""A search without a tree, a compiler or a GPU: what each variant is worth is given."""
 
-import json
-import os
 import sqlite3
-from contextlib import closing
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import closing, contextmanager
+from random import Random
 
-from policygen.app import search
-from policygen.cli.main import main
-from tests.measure.simulated import Plan
-from tests.trees import tree
+from policygen.measure.database import open_measurements
+from policygen.measure.device import VariantFunction
+from policygen.measure.distinct import Classifier
+from policygen.measure.outcomes import Failure
+from policygen.measure.run import RuntimeSpot
+from policygen.model.labels import parse_label
+from policygen.search.bench import CompiledBatch, SearchBench, SearchEffort
+from policygen.search.budget import Budget
+from policygen.search.driver import SearchDriver
+from policygen.search.gpu import LookedAt, PointFound, StopAskedError
+from policygen.search.notes import SearchNotes
+from policygen.search.rung_rows import RungRows
+from policygen.search.strategies.known import make_strategy
+from policygen.search.workload import SearchSpaceOf, WorkloadSearch
+from tests.measure.measuring import ABOUT, ALGORITHM, DECLARED, SIZES, spot
+from tests.measure.pretended import PretendedMeaning, space
+from tests.measure.simulated import case
 
-WHICH = ("-R", "cub.bench.reduce.sum$", "-a", "T=F32", "-a", "OffsetT=I32")
-QUICK = ("--variants", "24", "--jobs", "2", "--processes", "2", "--rounds", "4")
-IPT, TPB, IPV = range(7, 25), range(128, 1025, 32), (1, 2)
-RATIOS = {
-    f"ipt_{ipt}.tpb_{tpb}.ipv_{ipv}": 1.08
-    - 0.002 * abs(ipt - 18)
-    - 0.0002 * abs(tpb - 384)
-    - 0.01 * (ipv - 1)
-    for ipt in IPT
-    for tpb in TPB
-    for ipv in IPV
-}
-
-
-@dataclass(frozen=True)
-class NamingCompiler:
-    """Makes each unit a file that holds its text: no GPU of ours loads it."""
-
-    _toolchain: object
-    folder: Path
-    _there: object
-
-    def make(self, source):
-        path = self.folder / f"{abs(hash(source.text))}.so"
-        path.write_text(source.text)
-        return path
+SECONDS = {16: 1e-5, 18: 4e-5, 20: 1.6e-4}
+BASE = VariantFunction("base", "unit.so", "policygen_run_0")
+POINT = (ALGORITHM, (("T", "I8"),))
+NAME = f"{ALGORITHM} T=I8"
 
 
-def driver(folder, monkeypatch, *rows):
-    """A driver's program that tells of GPUs."""
-    place = folder / "bin"
-    place.mkdir(exist_ok=True)
-    program = place / "nvidia-smi"
-    program.write_text("#!/bin/sh\n" + "".join(f"echo '{row}'\n" for row in rows))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+def worth(label):
+    """The best is ipt_8.tpb_32; `ipt` and `ipt + 1` come to the same."""
+    values = parse_label(label)
+    return 1.1 - 0.02 * abs(values["ipt"] // 2 - 4) - 0.0005 * abs(values["tpb"] - 32)
 
 
-def plans(folder, *given):
-    """A plan of each GPU, whose lock is no other test's."""
-    made = []
-    for number, plan in enumerate(given):
-        own = folder / f"gpu{number}"
-        own.mkdir(exist_ok=True)
-        uuid = f"GPU-{abs(hash(str(own)))}"
-        made.append(Plan(str(own), others=[uuid], **{"ratios": RATIOS, **plan}))
-    return made
+class TwoParameters(PretendedMeaning):
+    """Nothing but the items and threads of the other."""
+
+    def parts(self):
+        return super().parts()[:1]
 
 
-def simulated(folder, monkeypatch, *given):
-    """Lets the command have these GPUs."""
-    made = plans(folder, *given)
-    rows = (f"{plan.model}, {plan.others[0]}, 9.0, 580.82.07" for plan in made)
-    driver(folder, monkeypatch, *rows)
-    monkeypatch.setattr(search, "worker_command", lambda number, *_: made[number].command())
-    monkeypatch.setattr(search, "ObjectCompiler", NamingCompiler)
-    return made
+class PretendedGpu:
+    """Samples around what variants are worth; remembers what it was asked."""
+
+    def __init__(self, noise=0.002, does=None, skips=(), stops=None):
+        self.noise, self.does, self.skips = noise, does or {}, skips
+        self.stops = stops
+        """Asked to stop after so many rungs on runtime workloads."""
+        self.asked = []
+        """Rungs: labels, runtime workload, rounds."""
+        self.draw = Random(3)
+
+    def worth(self, label):
+        """How many times as fast as base."""
+        return worth(label)
+
+    def _samples(self, size, ratio, count, noise=None):
+        noise = self.noise if noise is None else noise
+        return tuple(SECONDS[size] / ratio * (1 + self.draw.gauss(0, noise)) for _ in range(count))
+
+    def look(self, cases, seed):
+        found = []
+        for one, _ in cases:
+            (size,) = one.axes
+            skipped = "the benchmark skips it" if size in self.skips else None
+            found.append(LookedAt(() if skipped else self._samples(size, 1.0, 12), skipped))
+        return found
+
+    def rung(self, points, seed, asked, *, together=False):
+        failed = {}
+        for number, point in enumerate(points):
+            if asked() or (self.stops is not None and len(self.asked) >= self.stops):
+                raise StopAskedError
+            (size,) = point.case.axes
+            left = [label for label in point.functions if label not in failed]
+            self.asked.append((left, size, point.rounds))
+            bad = {one: Failure(self.does[one], "so it is") for one in left if one in self.does}
+            failed |= bad
+            samples = {"base": self._samples(size, 1.0, 2 * point.rounds, 0.0)}
+            for label in left:
+                if label not in bad:
+                    samples[label] = self._samples(size, self.worth(label), point.rounds)
+            yield PointFound(samples, bad, dict.fromkeys(left, 0.01), restarts=1, point=number)
 
 
-def run(folder, *arguments):
-    """The exit status."""
-    where = ("search", "--cub", str(tree("3.6.0")), "--db", str(folder / "run.db"))
-    return main([*where, *WHICH, *QUICK, *arguments])
+def compiling(refused=(), problem=None):
+    """What compiles batches; some variants are refused."""
+
+    def compiles(batch):
+        found = {}
+        for name, labels in batch.items():
+            functions = {
+                label: VariantFunction(label, "unit.so", f"policygen_run_{number}")
+                for number, label in enumerate(labels, 1)
+                if label not in refused
+            }
+            failed = {label: ("compile", "refused") for label in labels if label in refused}
+            runtimes = tuple(RuntimeSpot(spot(size), case(size)) for size in SIZES)
+            found[name] = CompiledBatch((BASE,), (functions,), (runtimes,), failed, problem)
+        return found
+
+    return compiles
 
 
-def query(folder, text):
-    with closing(sqlite3.connect(folder / "run.db")) as connection:
-        return connection.execute(text).fetchall()
+def workload(strategy="exhaustive", seed=1, **ranges):
+    classifier = Classifier(
+        space(**(ranges or {"ipt": "2:15:1", "tpb": "32:64:16"})), TwoParameters()
+    )
+    known = SearchSpaceOf(classifier)
+    return WorkloadSearch(
+        point=POINT,
+        opened=None,
+        space=known,
+        counts=classifier.counts(),
+        strategy=make_strategy(strategy, known.domain, seed),
+        name=strategy,
+        declared=DECLARED,
+        spots=[spot(size) for size in SIZES],
+        base=None,
+    )
 
 
-def rungs(folder):
-    """Variant, runtime workload, rung, session and process of each row."""
-    return query(folder, "SELECT variant, workload, rung, session, process FROM policygen_rungs")
+@contextmanager
+def driving(db, gpu=None, *, compiles=None, one=None, budget=None, clock=None, told=None, **effort):
+    """A driver over a database."""
+    one = one or workload()
+    with open_measurements(db, ABOUT) as rows:
+        for size in SIZES:
+            rows.prepare(spot(size), DECLARED)
+        rungs, notes = RungRows(rows), SearchNotes(rows)
+        notes.begin(one, 1, budget)
+        bench = SearchBench(
+            gpu or PretendedGpu(),
+            rungs,
+            compiles or compiling(),
+            SearchEffort(**{"batch": 8, "processes": 3, "rounds": 6, **effort}),
+            lambda: False,
+        )
+        more = {} if clock is None else {"clock": clock}
+        watch = Budget(budget, notes.before([one.point]), **more)
+
+        def observe(event, search, rung, left):
+            if told is not None:
+                told.append((event, rung, search.leading, left))
+
+        yield SearchDriver(bench, notes, {NAME: one}, watch, observe)
 
 
-def screened(folder):
-    """Variants that have a score of the first rung: how often each was on each workload."""
-    found = {}
-    for variant, workload, rung, _, _ in rungs(folder):
-        if rung == 1 and variant != "base":
-            found.setdefault(variant, []).append(workload)
-    return found
-
-
-def document(capsys):
-    return json.loads(capsys.readouterr().out.splitlines()[-1])
+def query(db, text, *values):
+    with closing(sqlite3.connect(db)) as connection:
+        return connection.execute(text, values).fetchall()

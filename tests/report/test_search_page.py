@@ -1,0 +1,448 @@
+"""The page of a search in a browser, and what its figures and sentences are made of."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from policygen.app.inputs import ResultFiles
+from policygen.app.search_report import report_search
+from policygen.model.results import Choice, DataWarning
+from policygen.model.search_report import ReportedSession, SearchRun, TriedVariant
+from policygen.report import bins, chart
+from policygen.report.bins import Bin, bins_of, space_of
+from policygen.report.chart_finalists import PANELS, intervals, shown_points
+from policygen.report.chart_parameters import Colours, MarkedVariants, by_pair, by_parameter
+from policygen.report.chart_search import by_rank, convergence
+from policygen.report.views import search_page, search_words
+from policygen.report.views.search_report import render, reported
+from tests.browser import faults, opened, overflow
+from tests.report.shown import lines
+from tests.report.structure import Structure, check_links
+from tests.results.measured import MEASURED
+from tests.results.searched import CT, searched
+
+EVIL = "<script>x</script>\x1b[2J\u202e</svg>\"'&"
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory):
+    path = searched(tmp_path_factory.mktemp("searched") / "run.db", count=160)
+    return report_search(ResultFiles([str(path)]))
+
+
+@pytest.fixture(scope="module")
+def workload(document):
+    return document.workloads[0]
+
+
+def with_workloads(document, *workloads, **more):
+    return document.model_copy(update={"workloads": workloads, **more})
+
+
+def parsed(drawing_page):
+    return [ElementTree.fromstring(one) for one in re.findall(r"(?s)<svg.*?</svg>", drawing_page)]
+
+
+def titles(page):
+    return [one.find("title").text for one in parsed(page)]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_it_is_readable_everywhere(document, tmp_path, width, scheme):
+    path = tmp_path / "search.html"
+    path.write_text(render(document))
+    with opened(path, width=width, scheme=scheme) as (shown, said):
+        assert overflow(shown) <= 0
+        assert said == []
+        assert shown.locator("script").count() == 1
+        # Texts of figures are not larger or smaller than can be read.
+        sizes = shown.evaluate(
+            "[...document.querySelectorAll('svg text.tick')].map(one =>"
+            " one.getBoundingClientRect().height).filter(Boolean)"
+        )
+        assert min(sizes) > 9
+        assert max(sizes) < 24
+        if width == 400:
+            shown.evaluate("document.querySelectorAll('details').forEach(o => { o.open = true })")
+            assert overflow(shown) <= 0
+            assert faults(shown) == []
+
+
+def test_figures_have_colours_of_the_page_alone(document, tmp_path):
+    path = tmp_path / "search.html"
+    path.write_text(render(document))
+    found = {}
+    for scheme in ("light", "dark"):
+        with opened(path, scheme=scheme) as (shown, _):
+            found[scheme] = shown.evaluate(
+                "['svg .tick', 'svg path.best', 'svg rect.h10', 'svg .dots', 'svg .s1'].map(one =>"
+                " { const s = getComputedStyle(document.querySelector(one));"
+                " return s.fill + s.stroke })"
+            )
+    assert all(a != b for a, b in zip(found["light"], found["dark"], strict=True))
+    for one in parsed(render(document)):
+        assert not [
+            e for e in one.iter() if {"fill", "stroke", "style"} & set(e.attrib) and e != one
+        ]
+
+
+def test_the_page_has_every_figure_with_its_title_and_words(document):
+    page = render(document)
+    structure = Structure(page)
+    check_links(structure)
+    names = titles(page)
+    for wanted in (
+        "The best score by evaluations",
+        "The best score by time",
+        "All scores, the best first",
+        "Scores with intervals",
+        "Base over variant: Elements=28",
+        *(f"Score against {name}" for name in ("ipt", "tpb", "ns", "trp")),
+        "Best score over ipt and tpb",
+        "Best score over ns and trp",
+    ):
+        assert names.count(wanted) == 2, wanted
+    drawings = structure.all("svg")
+    assert all(one.attributes["role"] == "img" for one in drawings)
+    ids = set(structure.of("id"))
+    for one in drawings:
+        assert {one.attributes["aria-labelledby"], one.attributes["aria-describedby"]} <= ids
+    assert all(one.find("desc").text for one in parsed(page))
+    heads = [one.words.removesuffix(" #") for one in structure.all("h3")]
+    assert heads[:7] == [
+        "Finalists",
+        "Base over variant at quantiles",
+        "How it got there",
+        "Parameters",
+        "Pairs of parameters",
+        "What failed, and why",
+        "Noise",
+    ]
+
+
+def test_every_coordinate_lies_in_its_drawing(document):
+    for one in parsed(render(document)):
+        _, _, width, height = map(float, one.attrib["viewBox"].split())
+        for element in one.iter():
+            for name, limit in (("x", width), ("cx", width), ("y", height), ("cy", height)):
+                if name in element.attrib:
+                    assert -1 <= float(element.attrib[name]) <= limit + 1
+            for name in ("width", "height"):
+                assert float(element.attrib.get(name, 1)) >= 0
+
+
+def test_the_cards_answer_first(document):
+    structure = Structure(render(document))
+    cards = [one.words for one in structure.elements if one.tag == "h2" and one.within()]
+    wanted = ["Winner", "CUB selects today", "What else was close", "Had it converged", "Failed"]
+    start = cards.index("Winner")
+    assert cards[start : start + 5] == wanted
+    strong = [one.words for one in structure.all("strong")][:5]
+    winner = document.workloads[0].finalists[0]
+    assert strong[0] == f"{winner.score:.3f}"
+    assert strong[1] == document.workloads[0].base
+    assert strong[4] == "16"
+
+
+def test_nothing_of_a_database_breaks_out(document, workload):
+    where = {"subbench": EVIL, "point": {EVIL: EVIL}}
+    finalists = tuple(
+        one.model_copy(
+            update={
+                "runtime": tuple(row.model_copy(update=where) for row in one.runtime),
+                "quantiles": tuple(row.model_copy(update=where) for row in one.quantiles),
+            }
+        )
+        for one in workload.finalists
+    )
+    group = workload.failures[0].model_copy(update={"reason": EVIL, "variants": (EVIL,)})
+    session = ReportedSession(database=EVIL, started=EVIL, gpu=EVIL, card=EVIL, method=EVIL)
+    run = SearchRun(strategy=EVIL, variants=EVIL, distinct=EVIL)
+    choice = {"decision": "keep base", "variant": None, "reason": EVIL, "noise_origin": EVIL}
+    evil = workload.model_copy(
+        update={
+            "algorithm": EVIL,
+            "workload": {EVIL: EVIL},
+            "gpu": EVIL,
+            "finalists": finalists,
+            "failures": (group,),
+            "searches": (run, run),
+            "choice": Choice(**choice, noise=0.1),
+        }
+    )
+    warning = DataWarning(database=EVIL, table=EVIL, message=EVIL)
+    page = render(
+        with_workloads(document, evil, workload, sessions=(session,), warnings=(warning,))
+    )
+    assert page.count("<script") == 1
+    assert all(row.isprintable() for row in page.split("\n"))
+    assert "\\x1b[2J\\u202e&lt;/svg&gt;" in page
+    structure = Structure(page)
+    check_links(structure)
+    assert not [
+        one for one in structure.elements if any(n.startswith("on") for n in one.attributes)
+    ]
+    parsed(page)
+
+
+def test_measurements_without_a_search_say_what_is_left_out(tmp_path):
+    path = MEASURED / "A_scan_exclusive_sum/cccl_meta_bench.db"
+    page = render(report_search(ResultFiles([str(path)])))
+    names = titles(page)
+    assert "The best score by evaluations" not in names
+    assert "All scores, the best first" in names
+    assert "Score against ipt" in names
+    words = Structure(page).all("body")[0].words
+    assert "rows of results do not tell in which order they were measured" in words
+    assert "policygen did not measure it" in words
+    assert "CUB selects today" not in words
+
+
+def test_many_workloads_are_a_table_with_figures_for_the_first(document, workload, monkeypatch):
+    monkeypatch.setattr(search_page, "DETAILED", 2)
+    monkeypatch.setattr(search_page, "LISTED", 4)
+    lots = [workload.model_copy(update={"workload": {CT: f"I{n}"}}) for n in range(6)]
+    page = render(with_workloads(document, *lots))
+    assert titles(page).count("Score against ipt") == 2
+    words = Structure(page).all("body")[0].words
+    assert "and 2 more workloads: -R and -a choose." in words
+    assert "4 more workloads without figures here" in words
+
+
+def test_a_report_of_nothing_says_so(document):
+    empty = with_workloads(document, sessions=())
+    assert "<h1>Search report</h1>" in render(empty)
+    assert "No workload was measured." in render(empty, "md")
+    assert lines(reported(empty, verbose=False, quiet=False), 80) == ["no workload was measured"]
+
+
+def test_a_finalist_of_no_last_rung_wins_nothing(document, workload):
+    sharper = workload.model_copy(update={"rung": "sharper", "best": None})
+    assert "has not come to its last rung" in search_words.result(sharper)
+    page = render(with_workloads(document, sharper, sharper))
+    assert "last rung not reached" in page
+    assert "for now" in page
+
+
+def test_what_is_not_beaten_says_so(document, workload):
+    best = workload.finalists[0].model_copy(update={"score": 1.001, "verdict": "equal"})
+    one = workload.model_copy(update={"best": None, "finalists": (best,)})
+    assert search_words.result(one).startswith("Nothing is faster than base beyond noise: the best")
+    assert search_words.close(one) == "no other was measured as well"
+    page = render(with_workloads(document, one, one))
+    assert "is not beaten beyond noise" in page
+    assert "<b>base</b>; the best: " in page
+
+
+@pytest.mark.parametrize(
+    ("screened", "words"),
+    [
+        (None, ""),
+        (1.045, "the screening had said 1.045: 0.025 of it was luck"),
+        (1.0203, "the screening had said 1.020, too"),
+        (1.01, "the screening had said 1.010, 0.010 less"),
+    ],
+)
+def test_luck_is_told(workload, screened, words):
+    one = workload.finalists[0].model_copy(update={"score": 1.02, "screened": screened})
+    assert search_words.luck(one) == words
+
+
+@pytest.mark.parametrize(
+    ("update", "words"),
+    [
+        ({"runtime_workloads": 3}, "Measured on 3 of 4 declared runtime workloads"),
+        ({"approximate": True}, "Scores are approximate"),
+        ({"unlisted": 2}, "2 variants more were measured"),
+        ({"best": None}, "db choose takes"),
+    ],
+)
+def test_what_limits_a_result_is_told(workload, update, words):
+    choice = Choice(decision="use", variant=workload.best, reason="best score")
+    one = workload.model_copy(update={"choice": choice, **update})
+    assert any(text.startswith(words) for text in search_words.remarks(one))
+
+
+def test_the_extent_of_a_search_is_told(workload):
+    run = SearchRun(strategy="hill", distinct="9" * 40, ended=None)
+    one = workload.model_copy(update={"searches": (run,)})
+    assert list(search_words.extent(one)) == [
+        "176 of 1.00e+40 distinct variants were tried, less than 0.1 %.",
+        "Strategy hill; it goes on, or was killed.",
+    ]
+    run = run.model_copy(update={"distinct": "many", "ended": "exhausted", "spent": 90.0})
+    one = workload.model_copy(update={"searches": (run,)})
+    assert list(search_words.extent(one)) == [
+        "Strategy hill; all distinct variants were tried after 1 min 30 s."
+    ]
+    last = workload.curve.best[-1].model_copy(update={"evaluation": workload.curve.evaluations})
+    curve = workload.curve.model_copy(update={"best": (last,)})
+    still = " ".join(search_words.convergence(workload.model_copy(update={"curve": curve})))
+    assert "still rose with the last variant" in still
+
+
+def test_a_search_of_several_sessions_lists_them(document, workload):
+    run = workload.searches[0]
+    open_end = run.model_copy(update={"ended": None, "budget": None, "seed": None})
+    one = workload.model_copy(update={"searches": (run, open_end), "other_failures": 3})
+    page = render(with_workloads(document, one, other_sessions=2))
+    assert "it goes on, or was killed" in page
+    assert "and 3 other reasons" in page
+    assert "and 2 earlier sessions" in page
+
+
+def test_values_stand_by_themselves_or_in_ranges():
+    assert bins_of("a", {3, 1, 2}).bins == (Bin(1, 1), Bin(2, 2), Bin(3, 3))
+    found = bins_of("ns", set(range(0, 2049, 4)))
+    assert len(found.bins) <= bins.MOST
+    assert found.bins[0] == Bin(0, 124)
+    assert found.bins[0].text == "0 to 124"
+    assert [found.place(value) for value in (0, 124, 128, 2048)] == [0, 0, 1, 16]
+    wide = bins_of("x", {-(2**31), 2**31 - 1, *range(30)})
+    assert len(wide.bins) <= bins.MOST
+    assert all(wide.bins[wide.place(v)].low <= v for v in (-(2**31), 0, 29, 2**31 - 1))
+    assert found.found({"ns": 4000}) is None
+    assert found.found({"other": 4}) is None
+    assert bins_of("a", {1, 3}).found({"a": 2}) is None
+
+
+def test_cells_count_what_is_in_them(workload):
+    space = space_of(workload)
+    assert [one.name for one in space.parameters] == ["ipt", "tpb", "ns", "trp"]
+    for one in space.parameters:
+        cells = space.column(one)
+        assert sum(len(cell.scores) for cell in cells) == 160
+        assert sum(len(cell.failed) for cell in cells) == 16
+    x, y = space.parameters[:2]
+    grid = space.grid(x, y)
+    assert max(max(c.scores) for c in grid.values() if c.scores) == max(
+        v.score for v in workload.variants
+    )
+    # What scores were made of: items and threads, and not whether it is transposed.
+    assert space.shares["ipt"] > 0.2 > space.shares["trp"]
+    assert [one.name for one in space.leading(2)] == ["ipt", "tpb"]
+
+
+def test_a_map_tells_its_numbers_where_one_points(workload):
+    space = space_of(workload)
+    drawings = list(by_pair(space, MarkedVariants.of(workload)))
+    assert len(drawings) == 6
+    titled = [mark.title for mark in drawings[0].marks if mark.name == "rect" and mark.title]
+    assert any(re.fullmatch(r"ipt \d+, tpb \d+ to \d+: best \d\.\d{3}, .*", t) for t in titled)
+    looks = [mark.look for mark in drawings[0].marks if mark.name == "rect"]
+    assert all(look.startswith(("h", "none", "best")) for look in looks)
+    legend = [mark.text for mark in drawings[0].marks if mark.name == "text"]
+    assert {"1: base", "failed"} <= set(legend)
+
+
+def test_wide_cells_have_their_number(workload):
+    few = [v for v in workload.variants if v.variant.endswith("trp_1")][:3]
+    variants = tuple(
+        TriedVariant(variant=f"a_{n}.b_{n % 2}", score=one.score) for n, one in enumerate(few)
+    )
+    one = workload.model_copy(update={"variants": variants, "failed_variants": ()})
+    (drawing,) = by_pair(space_of(one), MarkedVariants.of(one))
+    told = {mark.text for mark in drawing.marks if mark.look.startswith("in ")}
+    assert told == {f"{v.score:.3f}" for v in variants}
+
+
+def test_colours_have_base_in_the_middle():
+    colours = Colours.of([1.05, 1.01, 0.9, 0.5])
+    assert [colours.shade(score) for score in (1.05, 1.2, 1.0, 0.7, 0.1)] == [
+        "h10", "h10", "h5", "h0", "h0"
+    ]  # fmt: skip
+    assert Colours.of([1.001]).faster == 0.02
+    assert Colours.of([0.9]).slower == pytest.approx(0.1)
+
+
+def test_without_scores_or_parameters_there_is_no_figure(workload):
+    none = workload.model_copy(update={"variants": (), "curve": None, "finalists": ()})
+    space = space_of(none)
+    marked = MarkedVariants.of(none)
+    assert [*by_parameter(space, marked), *by_pair(space, marked), *convergence(none)] == []
+    assert intervals(none) is None
+    single = workload.model_copy(
+        update={
+            "variants": (TriedVariant(variant="a_1", score=0.5),),
+            "failed_variants": ("a_2", "base"),
+            "best": None,
+            "base": None,
+        }
+    )
+    space = space_of(single)
+    drawings = list(by_parameter(space, MarkedVariants.of(single)))
+    assert [one.title for one in drawings] == ["Score against a"]
+    assert by_rank(single).title == "All scores, the best first"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit"),
+    [(100.0, "seconds"), (1000.0, "minutes"), (100_000.0, "hours")],
+)
+def test_times_have_units_that_one_can_read(workload, seconds, unit):
+    curve = workload.curve.model_copy(update={"seconds": seconds})
+    drawings = list(convergence(workload.model_copy(update={"curve": curve})))
+    texts = [mark.text for mark in drawings[1].marks]
+    assert f"{unit} of the search" in texts
+    untimed = workload.model_copy(
+        update={
+            "variants": tuple(v.model_copy(update={"seconds": None}) for v in workload.variants)
+        }
+    )
+    assert len(list(convergence(untimed))) == 1
+
+
+def test_more_runtime_workloads_than_fit_are_cut(workload):
+    first = workload.finalists[0]
+    points = [{"Elements{io}[pow2]": str(n)} for n in range(PANELS + 3)]
+    runtime = tuple(
+        first.runtime[0].model_copy(update={"point": point, "weight": n / 100})
+        for n, point in enumerate(points)
+    )
+    quantiles = tuple(first.quantiles[0].model_copy(update={"point": point}) for point in points)
+    one = workload.model_copy(
+        update={
+            "finalists": (first.model_copy(update={"runtime": runtime, "quantiles": quantiles}),)
+        }
+    )
+    shown = shown_points(one)
+    assert [dict(axes)["Elements{io}[pow2]"] for _, axes in shown] == [
+        str(n) for n in range(3, PANELS + 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "found"),
+    [
+        (0, 300, 6, ["0", "50", "100", "150", "200", "250", "300"]),
+        (0.87, 1.08, 5, ["0.90", "0.95", "1.00", "1.05"]),
+        (0.9991, 1.0012, 5, ["0.9995", "1.0000", "1.0005", "1.0010"]),
+        (0, 20_000, 4, ["0", "5,000", "10,000", "15,000", "20,000"]),
+    ],
+)
+def test_axes_have_round_numbers(low, high, most, found):
+    assert chart.spelled_steps(chart.steps(low, high, most)) == found
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [[1.0], [0.5], [0.2, 0.3], [1.02, 0.99, 0.5], [1e21, 1.0], [1e-12], [1.3, 1.2, 0.1, 0.1, 0.1]],
+)
+def test_the_best_score_is_always_in_sight(scores):
+    low, high = chart.score_range(scores)
+    assert low < max(scores) < high
+    assert low < 1 < high
+
+
+def test_long_texts_are_cut_to_their_room():
+    assert chart.cut("abc", 100) == "abc"
+    assert chart.cut("a" * 100, 64) == "a" * 9 + "…"
+
+
+def test_points_at_the_same_place_are_drawn_once():
+    (mark,) = chart.dots([(1.01, 2), (1.02, 2), (3, 4)], "dots")
+    assert mark.where["d"] == "M1 2h0M3 4h0"
+    assert list(chart.dots([], "dots")) == []
+    assert list(chart.line([], "best")) == []
