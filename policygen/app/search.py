@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from policygen.app.measure_variants import check_compiles, work_folder
 from policygen.app.measuring import chosen_workloads, open_workloads
 from policygen.app.notes import Note
 from policygen.app.search_batches import BatchCompiler
+from policygen.app.search_cluster import cluster_place
 from policygen.app.search_places import HeldGpus, SearchMachines, SearchPlace
 from policygen.app.search_results import searched_workload
 from policygen.app.session import Session
@@ -83,7 +84,7 @@ def search_variants(
     machines = machines or SearchMachines((effort.gpu,))
     begun = time.monotonic()
     with ExitStack() as stack:
-        place = stack.enter_context(_place(session, machines, effort, database))
+        place = stack.enter_context(_place(session, machines, effort, database, asked))
         check_compiles(place.toolchain, place.arch)
         workloads = chosen_workloads(session, compile_time_part(where))
         opened = open_workloads(session, workloads, place.arch, wanted.spaces)
@@ -198,11 +199,20 @@ class LocalPlace:
             yield HeldGpus(pool if len(gpus) > 1 else gpus[0], facts)
 
 
-@contextmanager
 def _place(
-    session: Session, machines: SearchMachines, effort: Effort, database: Path
-) -> Iterator[SearchPlace]:
-    yield LocalPlace(find_gpus(machines.gpus), find_toolchain(), effort, session.note)
+    session: Session, machines: SearchMachines, effort: Effort, database: Path, asked: Asked
+) -> AbstractContextManager[SearchPlace]:
+    if machines.scheduler is None:
+        gpus, toolchain = find_gpus(machines.gpus), find_toolchain()
+        return nullcontext(LocalPlace(gpus, toolchain, effort, session.note))
+    return cluster_place(
+        machines.scheduler,
+        database,
+        slots=effort.slots,
+        patience=effort.patience,
+        note=session.note,
+        asked=asked,
+    )
 
 
 def _run(driver: SearchDriver) -> Ended:

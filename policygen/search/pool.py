@@ -35,6 +35,9 @@ class GpuSource:
         """GPUs that are new; `waiting`: none is left, and it may wait for one."""
         return []
 
+    def lost(self, gpu: MeasuresRungs) -> None:
+        """Is told of a GPU that is asked no more."""
+
 
 def _silent(_: str) -> None:
     """Says nothing."""
@@ -79,6 +82,7 @@ class GpuPool:
     def lose(self, gpu: MeasuresRungs, error: LostGpuError) -> None:
         """Goes on without a GPU."""
         self.gpus.remove(gpu)
+        self.source.lost(gpu)
         if self.gpus:
             self.note(f"{error.message}; {len(self.gpus)} measure on")
 

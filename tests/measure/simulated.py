@@ -153,6 +153,9 @@ class SimulatedDevice:
                 os.kill(os.getpid(), signal.SIGKILL)
             case "killed once" if not self._next("killed"):
                 os.kill(os.getpid(), signal.SIGKILL)
+            case "ends who asks" if not self._next("ended"):
+                os.kill(os.getppid(), signal.SIGKILL)
+                time.sleep(3600)
             case "exit":
                 sys.stderr.write("no more of this\n")
                 sys.stderr.flush()
