@@ -220,6 +220,11 @@ def ending() -> Iterator[None]:
             _endings -= 1
 
 
+def is_ending() -> bool:
+    """Whether what runs is being ended: who waits for something else than a program gives up."""
+    return _endings > 0
+
+
 def _end(lot: set[Child]) -> None:
     """Who started one waits for it, and cleans up after it."""
     for child in lot:

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "planning": {"model", "source", "dialects", "results", "bindings"},
     "proof": {"model", "bindings", "tree"},
     "measure": {"model", "tree", "source", "dialects", "results", "bindings", "planning", "proof"},
-    "search": {"model", "results", "bindings", "measure"},
+    "search": {"model", "results", "bindings", "proof", "measure"},
     "report": {"model"},
     "edit": {"model"},
     "demo": set(),
@@ -77,6 +77,7 @@ LIVES_IN = {
     "fpzip": {"results", "demo"},
     "matplotlib": {"report"},
     "optuna": {"search"},
+    "distributed": {"search"},
 }
 
 

@@ -1,8 +1,8 @@
-"""`policygen search`: finds the best variants of workloads on a GPU of this machine."""
+"""`policygen search`: finds the best variants of workloads on GPUs."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,16 +10,19 @@ from policygen.app.filters import Filter
 from policygen.app.measure import Effort, compile_time_part, is_meant
 from policygen.app.measure_variants import check_compiles, work_folder
 from policygen.app.measuring import chosen_workloads, open_workloads
+from policygen.app.notes import Note
 from policygen.app.search_batches import BatchCompiler
+from policygen.app.search_cluster import cluster_place
+from policygen.app.search_places import HeldGpus, SearchMachines, SearchPlace
 from policygen.app.search_results import searched_workload
 from policygen.app.search_starts import earlier_labels, selected_policies, starts_of
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
-from policygen.measure.compiling import MEMORY
+from policygen.measure.compiling import MEMORY, MakesObjects
 from policygen.measure.control import controlling, worker_command
 from policygen.measure.database import open_measurements
 from policygen.measure.distinct import Classifier
-from policygen.measure.gpus import device_environment, find_gpu
+from policygen.measure.gpus import ListedGpu, check_one_model, device_environment, find_gpus
 from policygen.measure.meaning import Policy
 from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
 from policygen.measure.opened import OpenedWorkload
@@ -30,12 +33,13 @@ from policygen.model.search import Ended, RungName, Searched, SearchedWorkload, 
 from policygen.planning.measured import Spaces
 from policygen.proof.deps import Listings
 from policygen.proof.sass.compiler import workers_of
-from policygen.proof.toolchain import find_toolchain
+from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.search.bench import SearchBench, SearchEffort
 from policygen.search.budget import Budget
 from policygen.search.driver import SearchDriver
-from policygen.search.gpu import Asked, LocalGpu, StopAskedError
+from policygen.search.gpu import Asked, LocalGpu, MeasuresRungs, StopAskedError
 from policygen.search.notes import SearchNotes
+from policygen.search.pool import GpuPool
 from policygen.search.rung_rows import RungRows
 from policygen.search.strategies.known import StrategyName, make_strategy
 from policygen.search.workload import SearchSpaceOf, WorkloadSearch, nearest_values
@@ -80,37 +84,31 @@ def search_variants(
     database: Path,
     *,
     effort: Effort | None = None,
+    machines: SearchMachines | None = None,
     observer: Observer | None = None,
     asked: Asked = lambda: False,
 ) -> Searched:
     """Searches until the budget ends; what the database has already is not measured again."""
     effort = effort or Effort()
+    machines = machines or SearchMachines((effort.gpu,))
     begun = time.monotonic()
-    gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
-    check_compiles(toolchain, gpu.arch)
-    workloads = chosen_workloads(session, compile_time_part(where))
-    opened = open_workloads(session, workloads, gpu.arch, wanted.spaces)
-    problems = {
-        point: one.in_line for point, one in opened.items() if isinstance(one, PolicygenError)
-    }
-    first = _First(selected_policies(session, opened, gpu.arch), earlier_labels(wanted.earlier))
-    slots = workers_of(effort.slots, MEMORY)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(work_folder()))
-        compiler = ObjectCompiler(toolchain, folder, Listings())
-        runner = compiler.make(ObjectSource(runner_text(), (), gpu.arch))
-        command = worker_command(effort.gpu, runner, runtime_of(toolchain))
-        controller = stack.enter_context(
-            controlling(command, patience=effort.patience, more=device_environment())
+        place = stack.enter_context(_place(session, machines, effort, database, asked))
+        check_compiles(place.toolchain, place.arch)
+        workloads = chosen_workloads(session, compile_time_part(where))
+        opened = open_workloads(session, workloads, place.arch, wanted.spaces)
+        problems = {
+            point: one.in_line for point, one in opened.items() if isinstance(one, PolicygenError)
+        }
+        first = _First(
+            selected_policies(session, opened, place.arch), earlier_labels(wanted.earlier)
         )
-        facts = controller.facts
+        compiler = place.compiler(Path(stack.enter_context(work_folder())))
+        runner = compiler.make(ObjectSource(runner_text(), (), place.arch))
+        gpus = stack.enter_context(place.held(runner))
+        facts, version = gpus.facts[0], place.toolchain.version
         about = About(
-            toolchain.version,
-            f"v{session.cub.version}",
-            facts,
-            toolchain.version,
-            "events",
-            effort.seed,
+            version, f"v{session.cub.version}", facts, version, "events", effort.seed, gpus.facts
         )
         rows = stack.enter_context(open_measurements(database, about))
         rungs, notes = RungRows(rows), SearchNotes(rows)
@@ -119,7 +117,7 @@ def search_variants(
             if isinstance(one, PolicygenError):
                 continue
             try:
-                made = _workload_search(one, wanted, first, where, effort.seed, slots)
+                made = _workload_search(one, wanted, first, where, effort.seed, place.slots)
             except InputError as error:
                 problems[point] = error.in_line
                 continue
@@ -131,11 +129,11 @@ def search_variants(
             notes.begin(made, effort.seed, wanted.budget)
         keeps = lambda values: is_meant(values, where)  # noqa: E731
         bench = SearchBench(
-            LocalGpu(controller),
+            gpus.measures,
             rungs,
-            BatchCompiler(searches, compiler, slots, keeps, session.progress),
+            BatchCompiler(searches, compiler, place.slots, keeps, session.progress),
             SearchEffort(
-                batch=PER_SLOT * slots,
+                batch=PER_SLOT * place.slots,
                 seed=effort.seed,
                 count=wanted.count,
                 processes=effort.processes,
@@ -158,11 +156,11 @@ def search_variants(
         ]
         return Searched(
             cub=session.cub,
-            arch=gpu.arch,
-            toolchain=f"nvcc {toolchain.version}",
+            arch=place.arch,
+            toolchain=f"nvcc {version}",
             driver=facts.driver,
             gpu=facts.label,
-            ctk=toolchain.version,
+            ctk=version,
             cccl=about.cccl,
             database=str(database),
             seed=effort.seed,
@@ -179,6 +177,68 @@ class _First:
 
     policies: Mapping[str, Sequence[Policy]]
     labels: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlace:
+    """GPUs and cores of this machine."""
+
+    gpus: Sequence[ListedGpu]
+    toolchain: Toolchain
+    effort: Effort
+    note: Note
+
+    @property
+    def arch(self) -> str:
+        """That of the GPUs."""
+        return self.gpus[0].arch
+
+    @property
+    def slots(self) -> int:
+        """As many as cores and memory allow, where no number is asked for."""
+        return workers_of(self.effort.slots, MEMORY)
+
+    def compiler(self, folder: Path) -> MakesObjects:
+        """Compiles with processes of this machine."""
+        return ObjectCompiler(self.toolchain, folder, Listings())
+
+    @contextmanager
+    def held(self, runner: Path) -> Iterator[HeldGpus]:
+        """Keeps each GPU, in the order of their numbers, so that two searches never cross."""
+        runtime = runtime_of(self.toolchain)
+        with ExitStack() as stack:
+            controllers = [
+                stack.enter_context(
+                    controlling(
+                        worker_command(one.number, runner, runtime),
+                        patience=self.effort.patience,
+                        more=device_environment(),
+                    )
+                )
+                for one in self.gpus
+            ]
+            facts = [one.facts for one in controllers]
+            pairs = zip(self.gpus, facts, strict=True)
+            check_one_model({f"GPU {one.number}": found.label for one, found in pairs})
+            gpus: list[MeasuresRungs] = [LocalGpu(one) for one in controllers]
+            pool = GpuPool(gpus, note=self.note)
+            yield HeldGpus(pool if len(gpus) > 1 else gpus[0], facts)
+
+
+def _place(
+    session: Session, machines: SearchMachines, effort: Effort, database: Path, asked: Asked
+) -> AbstractContextManager[SearchPlace]:
+    if machines.scheduler is None:
+        gpus, toolchain = find_gpus(machines.gpus), find_toolchain()
+        return nullcontext(LocalPlace(gpus, toolchain, effort, session.note))
+    return cluster_place(
+        machines.scheduler,
+        database,
+        slots=effort.slots,
+        patience=effort.patience,
+        note=session.note,
+        asked=asked,
+    )
 
 
 def _run(driver: SearchDriver) -> Ended:

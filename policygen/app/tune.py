@@ -8,6 +8,7 @@ from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.app.measure import Effort, compile_time_part
 from policygen.app.search import Observer, SearchWanted, search_variants
+from policygen.app.search_places import SearchMachines
 from policygen.app.session import Session
 from policygen.model.results import Rules
 from policygen.model.tune import TunedProgram
@@ -32,6 +33,7 @@ def tune_program(
     *,
     rules: Rules | None = None,
     effort: Effort | None = None,
+    machines: SearchMachines | None = None,
     observer: Observer | None = None,
     asked: Asked = lambda: False,
 ) -> TunedProgram:
@@ -43,7 +45,14 @@ def tune_program(
     check_takes_selectors(session.cub)
     rules = rules or Rules()
     searched = search_variants(
-        session, where, wanted, database, effort=effort, observer=observer, asked=asked
+        session,
+        where,
+        wanted,
+        database,
+        effort=effort,
+        machines=machines,
+        observer=observer,
+        asked=asked,
     )
     emitted = None
     if _wins(database, where, rules):

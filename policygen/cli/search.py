@@ -30,6 +30,7 @@ from policygen.cli.search_options import (
     budget_option,
     effort_of,
     gpu_options,
+    machines_of,
     stop_asked,
 )
 from policygen.errors import InputError
@@ -156,6 +157,7 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
                 wanted,
                 given["db"],
                 effort=effort_of(given),
+                machines=machines_of(given),
                 observer=teller,
                 asked=lambda: bool(asked),
             ),

@@ -10,6 +10,8 @@ import click
 
 from policygen.app.measure import PROCESSES, ROUNDS, Effort
 from policygen.app.measure_variants import SEED
+from policygen.app.search_places import SearchMachines
+from policygen.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 COUNT = click.IntRange(min=1)
@@ -37,14 +39,39 @@ def budget_option(command: Command, *, default: str) -> Command:
     )(command)
 
 
+def gpus_of(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[int, ...] | None:
+    """`0`, `0,2`, or all of them."""
+    parts = [part for text in texts for part in text.split(",")]
+    if parts == ["all"]:
+        return None
+    for part in parts:
+        if not (part.isascii() and part.isdigit()):
+            raise click.BadParameter(f"{part!r} is no number of a GPU, nor `all` alone")
+    return tuple(map(int, parts))
+
+
 def gpu_options(command: Command) -> Command:
-    """`--gpu`, `--wait`, `--jobs` and `--seed`."""
+    """`--gpu`, `--scheduler`, `--wait`, `--jobs` and `--seed`."""
     options = (
         click.option(
             "--seed", type=int, default=SEED, show_default=True, help="Of all that is drawn."
         ),
         click.option(
-            "--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="Its number."
+            "--gpu",
+            "gpus",
+            multiple=True,
+            default=["0"],
+            callback=gpus_of,
+            metavar="N",
+            help="Its number; 0,1 or all: several of one model. Repeatable.  [default: 0]",
+        ),
+        click.option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Compile and measure on the workers of a Dask scheduler: tcp://HOST:8786, or its"
+            " file.",
         ),
         click.option(
             "--wait",
@@ -68,10 +95,19 @@ def effort_of(given: dict[str, Any]) -> Effort:
         processes=given.get("processes", PROCESSES),
         rounds=given.get("rounds", ROUNDS),
         seed=given["seed"],
-        gpu=given["gpu"],
         slots=given["jobs"],
         patience=given["wait"],
     )
+
+
+def machines_of(given: dict[str, Any]) -> SearchMachines:
+    """Where they say to compile and measure."""
+    if given["scheduler"] is not None and given["gpus"] != (0,):
+        raise InputError(
+            "--gpu chooses GPUs of this machine, and --scheduler uses those of its workers",
+            "Give one of both; CUDA_VISIBLE_DEVICES tells a worker which GPU is its own.",
+        )
+    return SearchMachines(given["gpus"], given["scheduler"])
 
 
 @contextmanager

@@ -13,7 +13,13 @@ from policygen.app.tune import TunedHeader, tune_program
 from policygen.cli.options import cub_option, filter_options, out_option, output_options
 from policygen.cli.output import Out, Output
 from policygen.cli.progress import warn
-from policygen.cli.search_options import budget_option, effort_of, gpu_options, stop_asked
+from policygen.cli.search_options import (
+    budget_option,
+    effort_of,
+    gpu_options,
+    machines_of,
+    stop_asked,
+)
 from policygen.report.searching import print_line, shown, telling
 from policygen.report.views.tune import print_tuned
 
@@ -54,6 +60,7 @@ def tune(out: Out, output: Output, **given: Any) -> int:
                 header,
                 database,
                 effort=effort_of(given),
+                machines=machines_of(given),
                 observer=teller,
                 asked=lambda: bool(asked),
             ),

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from policygen.environment import which
@@ -42,6 +42,24 @@ def find_gpu(number: int = 0) -> ListedGpu:
         names = "; ".join(f"{one.number} is {one.name}" for one in found)
         raise InputError(f"there is no GPU {number}", f"There are: {names}")
     return found[number]
+
+
+def find_gpus(numbers: Sequence[int] | None) -> tuple[ListedGpu, ...]:
+    """Finds GPUs of one model by their numbers, in their order; all of them where none is given."""
+    found = list_gpus()
+    chosen = [find_gpu(number) for number in sorted(set(numbers))] if numbers else found
+    check_one_model({f"GPU {one.number}": one.name for one in chosen})
+    return tuple(chosen)
+
+
+def check_one_model(models: Mapping[str, str]) -> None:
+    """Refuses GPUs of different models, by what each is called and where it is."""
+    if len(set(models.values())) > 1:
+        told = "; ".join(f"{place} is {visible(model)}" for place, model in models.items())
+        raise InputError(
+            f"the GPUs are of different models, and their times cannot be compared: {told}",
+            "Measure on those of one model, and on the others with another database.",
+        )
 
 
 def device_environment() -> dict[str, str]:

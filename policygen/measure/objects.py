@@ -72,6 +72,27 @@ def runtime_flags(toolchain: Toolchain) -> list[str]:
     return ["-cudart", "shared"]
 
 
+def as_made(data: bytes) -> bytes:
+    """An object as it is kept."""
+    return _MADE + b"\n" + data
+
+
+def as_refused(error: RefusedError) -> bytes:
+    """What the compiler says, as it is kept."""
+    return _REFUSED + b"\n" + error.stderr.encode()
+
+
+def object_in(folder: Path, key: str, kept: bytes) -> Path:
+    """The file of an object that was kept; refused with the compiler's words."""
+    kind, _, data = kept.partition(b"\n")
+    if kind == _REFUSED:
+        raise RefusedError(["nvcc"], 1, data.decode())
+    path = folder / f"{digest(key, data)[:32]}.so"
+    if not path.exists():
+        write_atomically(path, data)
+    return path
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectCompiler:
     """What compiles, and where the objects lie that a process loads."""
@@ -86,13 +107,7 @@ class ObjectCompiler:
         key = digest(self.toolchain.identity, *source.flags, source.text, listing)
         paths = (*source.includes, *self.toolchain.roots)
         kept = remembered(KIND, key, paths, lambda: self._made(source, key))
-        kind, _, data = kept.partition(b"\n")
-        if kind == _REFUSED:
-            raise RefusedError(["nvcc"], 1, data.decode())
-        path = self.folder / f"{digest(key, data)[:32]}.so"
-        if not path.exists():
-            write_atomically(path, data)
-        return path
+        return object_in(self.folder, key, kept)
 
     def _made(self, source: ObjectSource, key: str) -> Made:
         """Compiles; that a unit is refused for what it says is kept, too."""
@@ -104,11 +119,11 @@ class ObjectCompiler:
             command = [str(self.toolchain.nvcc), *source.flags, *linked, *folders]
             try:
                 compile_file(command, unit, made, cache, key, "--keep", "--keep-dir", str(folder))
-                found = _MADE + b"\n" + made.read_bytes()
+                found = as_made(made.read_bytes())
             except RefusedError as error:
                 if not is_said_of_code(error):
                     raise
-                found = _REFUSED + b"\n" + error.stderr.encode()
+                found = as_refused(error)
             preprocessed = b"".join(path.read_bytes() for path in sorted(folder.glob("*.ii")))
             check_unnamed(preprocessed, unit)
             return Made(found, preprocessed, unit)

@@ -1,5 +1,6 @@
 """Sessions: what was measured when, on which GPU, how."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -27,6 +28,8 @@ class About:
     method: str
     """`events`, or `nvbench`."""
     seed: int
+    gpus: Sequence[GpuFacts] = ()
+    """All of them, where there are several of one model."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -44,7 +47,7 @@ def begin_session(writer: DatabaseWriter, about: About) -> int:
         "ctk": about.ctk,
         "cccl": about.cccl,
         "gpu": gpu.label,
-        "card": digest("policygen", gpu.uuid)[:_CARD],
+        "card": ",".join(digest("policygen", one.uuid)[:_CARD] for one in about.gpus or (gpu,)),
         "arch": gpu.arch,
         "driver": gpu.driver,
         "nvcc": about.nvcc,

@@ -10,7 +10,7 @@ from policygen.measure.run import RuntimeSpot
 from policygen.model.labels import BASE
 from policygen.search.gpu import Asked, Functions, MeasuresRungs
 from policygen.search.measuring import RungFound, RungTask, measure_rung
-from policygen.search.rung_rows import RungRow, RungRows
+from policygen.search.rung_rows import KeptRung, RungRows
 from policygen.search.rung_scores import WeighedSpot
 from policygen.search.target import SearchTarget
 
@@ -103,9 +103,12 @@ class SearchBench:
         return [{one: lot[one] for one in labels if one in lot} for lot in lots], failed
 
     def measure(self, target: SearchTarget, task: RungTask) -> RungFound:
-        """One rung of some variants, in a fresh process."""
+        """One rung of some variants, in a fresh process of each GPU."""
+        return measure_rung(self.gpu, self.rows, target, task, self._fresh, self.asked)
+
+    def _fresh(self) -> int:
         self.processes += 1
-        return measure_rung(self.gpu, self.rows, target, task, self.processes, self.asked)
+        return self.processes
 
     def refuse(self, target: SearchTarget, failed: Reasons) -> None:
         """Writes that nvcc, or CUB's own rules, refuse variants; they are not compiled again."""
@@ -113,7 +116,7 @@ class SearchBench:
         for label, (_, reason) in failed.items():
             self.rows.fail(spot, label, Failure("compile", reason), 0.0)
 
-    def known(self, target: SearchTarget) -> list[tuple[WeighedSpot, list[RungRow]]]:
+    def known(self, target: SearchTarget) -> list[tuple[WeighedSpot, list[KeptRung]]]:
         """What the database has of a workload's rungs."""
         return [(point.weighed, self.rows.of(point.spot)) for point in target.points]
 

@@ -5,7 +5,7 @@ What is asked and what is told are plain data, so that the GPU may be in another
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from policygen.measure.control import Controller
@@ -56,7 +56,11 @@ class PointFound:
     repeated: int = 0
     throttled: int = 0
     restarts: int = 0
-    """Processes of this GPU so far."""
+    """Processes so far, that were started after the first one of each GPU."""
+    point: int = 0
+    """Which of the rung's runtime workloads it is."""
+    part: int = 0
+    """Which of the rung's fresh processes: base was measured in each of them."""
 
 
 class MeasuresRungs(Protocol):
@@ -65,10 +69,13 @@ class MeasuresRungs(Protocol):
     def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
         """Runs base alone on runtime workloads, in a fresh process."""
 
-    def rung(self, points: Sequence[RungPoint], seed: int, asked: Asked) -> Iterator[PointFound]:
+    def rung(
+        self, points: Sequence[RungPoint], seed: int, asked: Asked, *, together: bool = False
+    ) -> Iterator[PointFound]:
         """Checks and measures variants in a fresh process, one runtime workload after the other.
 
-        Who fails on one is not on the next.
+        Who fails on one is not on the next. Several GPUs divide the variants among them, each with
+        base, where these need not be measured `together`.
         """
 
 
@@ -83,19 +90,37 @@ class LocalGpu:
         self.controller.restart()
         return [self._look(case, base, seed) for case, base in cases]
 
-    def rung(self, points: Sequence[RungPoint], seed: int, asked: Asked) -> Iterator[PointFound]:
+    def rung(
+        self,
+        points: Sequence[RungPoint],
+        seed: int,
+        asked: Asked,
+        *,
+        together: bool = False,  # noqa: ARG002  one GPU measures all of them together
+    ) -> Iterator[PointFound]:
         """Checks and measures variants in a fresh process, one runtime workload after the other."""
-        self.controller.restart()
-        failed: set[str] = set()
-        for point in points:
-            if asked():
-                raise StopAskedError
-            left = [one for label, one in point.functions.items() if label not in failed]
-            if not left:
-                return
-            found = self._point(point, left, seed)
-            failed |= found.failed.keys()
-            yield found
+        return rung_of(self.point, points, seed, asked)
+
+    def point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointFound:
+        """Checks and measures all variants on one runtime workload; in a fresh process, or not."""
+        controller = self.controller
+        if fresh:
+            controller.restart()
+        variants = list(point.functions.values())
+        why = controller.open(point.case, point.base)
+        if why is not None:  # it could be opened before: the GPU has less memory now
+            return PointFound({}, {one.variant: Failure("error", why) for one in variants}, {})
+        checked = controller.check(variants)
+        right = [one for one in variants if one.variant not in checked.failed]
+        found: Rounds = controller.rounds(right, point.rounds, seed)
+        return PointFound(
+            samples=found.samples,
+            failed={**checked.failed, **found.failed},
+            elapsed={**checked.elapsed, **found.elapsed},
+            repeated=found.repeated,
+            throttled=found.throttled,
+            restarts=controller.restarts,
+        )
 
     def _look(self, case: RuntimeCase, base: VariantFunction, seed: int) -> LookedAt:
         why = self.controller.open(case, base)
@@ -108,19 +133,28 @@ class LocalGpu:
         found = self.controller.rounds([], math.ceil(LOOK / 2), seed)
         return LookedAt(found.samples[base.variant])
 
-    def _point(self, point: RungPoint, left: Sequence[VariantFunction], seed: int) -> PointFound:
-        controller = self.controller
-        why = controller.open(point.case, point.base)
-        if why is not None:  # it could be opened before: the GPU has less memory now
-            return PointFound({}, {one.variant: Failure("error", why) for one in left}, {})
-        checked = controller.check(left)
-        right = [one for one in left if one.variant not in checked.failed]
-        found: Rounds = controller.rounds(right, point.rounds, seed)
-        return PointFound(
-            samples=found.samples,
-            failed={**checked.failed, **found.failed},
-            elapsed={**checked.elapsed, **found.elapsed},
-            repeated=found.repeated,
-            throttled=found.throttled,
-            restarts=controller.restarts,
-        )
+
+class MeasuresPoint(Protocol):
+    """Measures a runtime workload."""
+
+    def __call__(self, point: RungPoint, seed: int, /, *, fresh: bool) -> PointFound:
+        """All variants of it; in a fresh process, or in the one that is there."""
+
+
+def rung_of(
+    measure: MeasuresPoint, points: Sequence[RungPoint], seed: int, asked: Asked
+) -> Iterator[PointFound]:
+    """One runtime workload after the other, without those who failed; the first in a fresh process.
+
+    It stops between two of them.
+    """
+    failed: set[str] = set()
+    for number, point in enumerate(points):
+        if asked():
+            raise StopAskedError
+        left = {label: one for label, one in point.functions.items() if label not in failed}
+        if not left:
+            return
+        found = measure(replace(point, functions=left), seed, fresh=not number)
+        failed |= found.failed.keys()
+        yield replace(found, point=number)

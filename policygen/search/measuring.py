@@ -1,10 +1,11 @@
 """One rung of some variants of a workload: measured by a GPU, written as it comes, scored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.measure.device import VariantFunction
 from policygen.measure.outcomes import Failure
+from policygen.results.provenance import LAST
 from policygen.search.gpu import Asked, Functions, MeasuresRungs, PointFound, RungPoint
 from policygen.search.rung_rows import RungRows
 from policygen.search.target import SearchTarget, TargetPoint
@@ -54,14 +55,22 @@ def measure_rung(
     rows: RungRows,
     target: SearchTarget,
     task: RungTask,
-    process: int,
+    fresh: Callable[[], int],
     asked: Asked,
 ) -> RungFound:
-    """Writes what a GPU finds on each runtime workload when it has it; then the scores."""
+    """Writes what a GPU finds on each runtime workload when it has it; then the scores.
+
+    `fresh` numbers a process: several GPUs have one each.
+    """
     failed: dict[str, Failure] = {}
     scores: dict[str, float] = {}
-    found = gpu.rung(task.points(target), task.seed, asked)
-    for point, one in zip(target.points, found, strict=False):
+    processes: dict[int, int] = {}
+    together = task.rung == LAST
+    for one in gpu.rung(task.points(target), task.seed, asked, together=together):
+        point = target.points[one.point]
+        if one.part not in processes:
+            processes[one.part] = fresh()
+        process = processes[one.part]
         failed |= one.failed
         for label, ratio in _written(rows, point, one, task, process).items():
             scores[label] = scores.get(label, 0.0) + point.weight * ratio

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -79,6 +79,7 @@ class Plan:
     """UUIDs of the GPU that the first processes find."""
     shift: float = 0.0
     """By what share processes differ from each other."""
+    model: str = FACTS.name
 
     def command(self):
         path = Path(self.folder) / "plan.json"
@@ -104,7 +105,7 @@ class SimulatedDevice:
     def facts(self):
         uuids = self.plan.others
         uuid = uuids[min(self.process, len(uuids) - 1)] if uuids else FACTS.uuid
-        return GpuFacts(**{**{n: getattr(FACTS, n) for n in FACTS.__slots__}, "uuid": uuid})
+        return replace(FACTS, uuid=uuid, name=self.plan.model)
 
     def open(self, case):
         self.axes = case.axes
@@ -152,6 +153,9 @@ class SimulatedDevice:
                 os.kill(os.getpid(), signal.SIGKILL)
             case "killed once" if not self._next("killed"):
                 os.kill(os.getpid(), signal.SIGKILL)
+            case "ends who asks" if not self._next("ended"):
+                os.kill(os.getppid(), signal.SIGKILL)
+                time.sleep(3600)
             case "exit":
                 sys.stderr.write("no more of this\n")
                 sys.stderr.flush()

@@ -68,9 +68,9 @@ class PretendedGpu:
             found.append(LookedAt(() if skipped else self._samples(size, 1.0, 12), skipped))
         return found
 
-    def rung(self, points, seed, asked):
+    def rung(self, points, seed, asked, *, together=False):
         failed = {}
-        for point in points:
+        for number, point in enumerate(points):
             if asked() or (self.stops is not None and len(self.asked) >= self.stops):
                 raise StopAskedError
             (size,) = point.case.axes
@@ -82,7 +82,7 @@ class PretendedGpu:
             for label in left:
                 if label not in bad:
                     samples[label] = self._samples(size, self.worth(label), point.rounds)
-            yield PointFound(samples, bad, dict.fromkeys(left, 0.01), restarts=1)
+            yield PointFound(samples, bad, dict.fromkeys(left, 0.01), restarts=1, point=number)
 
 
 def compiling(refused=(), problem=None):

@@ -223,9 +223,9 @@ def test_a_batch_is_compiled_while_another_is_screened_if_it_may(db, beside):
         order.append("compile")
         return compiles(batch)
 
-    def told_rung(points, seed, asked):
+    def told_rung(points, seed, asked, **more):
         order.append("rung")
-        return rung(points, seed, asked)
+        return rung(points, seed, asked, **more)
 
     gpu.rung = told_rung
     with driving(db, gpu, compiles=told_compile, beside=beside, count=24) as driver:

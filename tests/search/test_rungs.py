@@ -7,7 +7,7 @@ import pytest
 from policygen.measure.run import RuntimeSpot
 from policygen.search.budget import Budget, shares
 from policygen.search.gpu import LookedAt
-from policygen.search.rung_rows import RungRow
+from policygen.search.rung_rows import KeptRung
 from policygen.search.rung_scores import WeighedSpot, rung_least, rung_scores, rung_times
 from policygen.search.rungs import PROCESS, SURE, RungRule, survivors
 from policygen.search.target import FEWEST, MOST, look, rounds_for
@@ -78,7 +78,7 @@ def test_rounds_are_within_limits(error, rounds):
 
 
 def rows(*cells):
-    return [RungRow(v, r, (1, p), center, base, 4) for v, r, p, center, base in cells]
+    return [KeptRung(v, r, (1, p), center, base, 4) for v, r, p, center, base in cells]
 
 
 POINTS = [

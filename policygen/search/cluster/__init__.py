@@ -1,0 +1,1 @@
+"""A search on the workers of a Dask cluster: what travels, what they do, who asks them."""

@@ -1,0 +1,244 @@
+"""GPUs of a cluster's workers: each is asked for one runtime workload at a time."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from policygen.errors import InputError, PolicygenError
+from policygen.measure.device import GpuFacts, RuntimeCase, VariantFunction
+from policygen.measure.gpus import ListedGpu
+from policygen.measure.locks import BusyGpuError
+from policygen.measure.outcomes import LostGpuError
+from policygen.process import threads
+from policygen.proof.compile import attempt
+from policygen.search.cluster.answers import GpuAsk, HeldByWorker, SeenByWorker
+from policygen.search.cluster.connection import ClusterClient, Work
+from policygen.search.cluster.working_gpus import (
+    give_back,
+    hold_gpu,
+    look_at_base,
+    measure_point,
+    see_gpu,
+)
+from policygen.search.gpu import (
+    Asked,
+    BaseCase,
+    LookedAt,
+    MeasuresRungs,
+    PointFound,
+    RungPoint,
+    StopAskedError,
+    rung_of,
+)
+from policygen.search.pool import GpuSource
+from policygen.untrusted import visible
+
+PAUSE = 0.5
+"""Seconds between two questions whether a GPU is free, or a worker there."""
+RESTART = 30.0
+"""Seconds that a worker may take to be started anew, at least: its nanny does it."""
+T = TypeVar("T")
+_START = (
+    'Start one: dask worker ADDRESS --resources "GPU=1" --nthreads 1; or wait for one: --wait'
+    " SECONDS."
+)
+_OTHER = (
+    "{} has a GPU of another model, whose times cannot be compared: it is {}, the others are {}"
+)
+LEAVING = 3.0
+"""Seconds that a worker may take to give its GPU back, while somebody waits for it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterGpu:
+    """The GPU of one worker, as long as that lives."""
+
+    cluster: ClusterClient
+    worker: str
+    owner: GpuAsk
+    facts: GpuFacts
+    patience: float
+
+    def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
+        """Runs base alone on runtime workloads, in a fresh process."""
+        named = [(self._case(case), self._function(base)) for case, base in cases]
+        found: list[LookedAt] = self._asked(look_at_base, named, seed)
+        return found
+
+    def rung(
+        self,
+        points: Sequence[RungPoint],
+        seed: int,
+        asked: Asked,
+        *,
+        together: bool = False,  # noqa: ARG002  one GPU measures all of them together
+    ) -> Iterator[PointFound]:
+        """Checks and measures variants in a fresh process, one runtime workload after the other.
+
+        Each is a task of its own: of a worker that ends, one is lost.
+        """
+        return rung_of(self._point, points, seed, asked)
+
+    def leave(self) -> None:
+        """Gives the GPU back."""
+        self.cluster.tell_gpu(self.worker, give_back, self.owner.owner, patience=LEAVING)
+
+    def _point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointFound:
+        named = RungPoint(
+            self._case(point.case),
+            self._function(point.base),
+            {label: self._function(one) for label, one in point.functions.items()},
+            point.rounds,
+        )
+        found: PointFound = self._asked(measure_point, named, seed, fresh)
+        return found
+
+    def _asked(self, work: Work, *arguments: object) -> Any:
+        """Somebody else may have the GPU where this search left it alone for long."""
+        return patiently(
+            lambda: self.cluster.ask_gpu(self.worker, work, self.owner, *arguments), self.patience
+        )
+
+    def _case(self, case: RuntimeCase) -> RuntimeCase:
+        return replace(case, inputs=self.cluster.contents.file(case.inputs))
+
+    def _function(self, one: VariantFunction) -> VariantFunction:
+        return replace(one, library=self.cluster.contents.file(one.library))
+
+
+@dataclass(slots=True)
+class ClusterGpus(GpuSource):
+    """The GPUs of a cluster's workers, also of those that come while a search runs."""
+
+    cluster: ClusterClient
+    patience: float
+    note: Callable[[str], None]
+    owner: GpuAsk = field(default=GpuAsk("", ""))
+    """Who asks: known when there is something to time calls with."""
+    model: str = ""
+    used: dict[str, ClusterGpu] = field(default_factory=dict)
+    """By worker."""
+    useless: set[str] = field(default_factory=set)
+    """Processes whose GPU was lost, or is another model."""
+    said: set[str] = field(default_factory=set)
+
+    def seen(self, asked: Asked) -> dict[str, ListedGpu]:
+        """The GPU of each worker, which nobody keeps yet; waits for the first one."""
+        end = time.monotonic() + self.patience
+        while not (workers := self._workers()):
+            if asked():
+                raise StopAskedError
+            if time.monotonic() >= end:
+                raise InputError(f"no worker of {self.cluster.address} announces a GPU", _START)
+            time.sleep(PAUSE)
+        found = {}
+        for worker, one in _each(workers, self._see):
+            if isinstance(one, PolicygenError):
+                raise one
+            found[worker] = one.gpu
+        return found
+
+    def first(self, owner: GpuAsk, asked: Asked) -> list[MeasuresRungs]:
+        """Keeps those that are there; what others measure on is left to them."""
+        self.owner = owner
+        end = time.monotonic() + self.patience
+        while True:
+            found, errors = self._taken(self._workers())
+            for error in errors:
+                if not isinstance(error, BusyGpuError):
+                    raise error
+            if found:
+                self._say(errors)
+                return found
+            if time.monotonic() >= end:
+                raise errors[0] if errors else LostGpuError("all workers with GPUs have ended")
+            if asked():
+                raise StopAskedError
+            time.sleep(PAUSE)
+
+    def more(self, asked: Asked, *, waiting: bool) -> list[MeasuresRungs]:
+        """GPUs of new workers; where none is left a worker may be started anew."""
+        end = time.monotonic() + max(self.patience, RESTART)
+        while True:
+            found, errors = self._taken(self._workers())
+            self._say(errors)
+            if found or not waiting or time.monotonic() >= end:
+                return found
+            if asked():
+                raise StopAskedError
+            time.sleep(PAUSE)
+
+    def lost(self, gpu: MeasuresRungs) -> None:
+        """Takes it no more, unless its worker is started anew."""
+        for worker, one in [*self.used.items()]:
+            if one is gpu:
+                del self.used[worker]
+                self.useless.add(one.owner.process)
+
+    def leave(self) -> None:
+        """Gives all back."""
+        list(_each([*self.used], lambda worker: self.used[worker].leave()))
+
+    def _workers(self) -> list[str]:
+        """Those that have a GPU, and are not asked already."""
+        workers = self.cluster.workers().items()
+        return [name for name, one in workers if one.has_gpu and name not in self.used]
+
+    def _see(self, worker: str) -> SeenByWorker:
+        found: SeenByWorker = self.cluster.ask_gpu(worker, see_gpu)
+        return found
+
+    def _take(self, worker: str) -> ClusterGpu | None:
+        if self._see(worker).process in self.useless:
+            return None
+        held: HeldByWorker = self.cluster.ask_gpu(worker, hold_gpu, self.owner)
+        owner = replace(self.owner, process=held.process)
+        return ClusterGpu(self.cluster, worker, owner, held.facts, self.patience)
+
+    def _taken(self, workers: Sequence[str]) -> tuple[list[MeasuresRungs], list[PolicygenError]]:
+        """The GPUs that this search may have now; and why not the others."""
+        found: list[MeasuresRungs] = []
+        errors: list[PolicygenError] = []
+        for worker, gpu in _each(workers, self._take):
+            if isinstance(gpu, PolicygenError):
+                errors.append(gpu)
+            elif gpu is not None:
+                self.model = self.model or gpu.facts.label
+                if gpu.facts.label == self.model:
+                    self.used[worker] = gpu
+                    found.append(gpu)
+                    continue
+                gpu.leave()
+                self.useless.add(gpu.owner.process)
+                errors.append(InputError(_OTHER.format(worker, gpu.facts.label, self.model)))
+        return found, errors
+
+    def _say(self, errors: Sequence[PolicygenError]) -> None:
+        """Notes each once."""
+        for words in (one.in_line for one in errors):
+            if words not in self.said:
+                self.said.add(words)
+                self.note(visible(words))
+
+
+def patiently(ask: Callable[[], T], patience: float) -> T:
+    """Asks again, as long as somebody else has the GPU."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return ask()
+        except BusyGpuError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(PAUSE)
+
+
+def _each(
+    workers: Sequence[str], ask: Callable[[str], T]
+) -> Iterator[tuple[str, T | PolicygenError]]:
+    """What comes of asking workers side by side."""
+    with threads(len(workers) or 1) as executor:
+        futures = [executor.submit(attempt, lambda one=worker: ask(one)) for worker in workers]
+        for worker, future in zip(workers, futures, strict=True):
+            yield worker, future.result()
