@@ -12,7 +12,7 @@ from policygen.model.labels import as_label
 from policygen.model.workload import Point
 from policygen.results.declared import DeclaredAxes
 from policygen.search.domain import Domain, Values
-from policygen.search.strategy import Strategy, TriedVariant
+from policygen.search.strategy import AskedVariant, Strategy
 from policygen.search.target import SearchTarget
 
 Key = tuple[int, ...]
@@ -193,5 +193,5 @@ class WorkloadSearch:
         for label, score in found:
             values = self.space.values(label)
             if values is not None:
-                outcomes.append(TriedVariant(values, score))
+                outcomes.append(AskedVariant(values, score))
         self.strategy.tell(outcomes)

@@ -4,7 +4,7 @@ import math
 from random import Random
 
 from policygen.search.domain import Domain
-from policygen.search.strategy import TriedVariant
+from policygen.search.strategy import AskedVariant
 
 SCAN = {
     "ipt": range(7, 25),
@@ -66,7 +66,7 @@ def searched(strategy, score, *, count, batch, late=0, noise=0.0, seed=0):
         waiting.append(asked)
         if len(waiting) > late:
             strategy.tell(
-                [TriedVariant(v, score(v) * math.exp(draw.gauss(0, noise))) for v in waiting.pop(0)]
+                [AskedVariant(v, score(v) * math.exp(draw.gauss(0, noise))) for v in waiting.pop(0)]
             )
     return found
 
@@ -78,5 +78,5 @@ def everything(strategy, score, *, batch=7, late=0):
         found += asked
         waiting.append(asked)
         if len(waiting) > late:
-            strategy.tell([TriedVariant(values, score(values)) for values in waiting.pop(0)])
+            strategy.tell([AskedVariant(values, score(values)) for values in waiting.pop(0)])
     return found

@@ -3,7 +3,7 @@
 import pytest
 
 from policygen.search.replay import best_after, curve_of, reached, replay
-from policygen.search.strategy import TriedVariant
+from policygen.search.strategy import AskedVariant
 
 
 class Scripted:
@@ -90,4 +90,4 @@ def test_a_curve_tells_when_and_how_far():
 
 
 def test_an_outcome_says_what_became_of_a_variant():
-    assert TriedVariant((7,), None).score is None
+    assert AskedVariant((7,), None).score is None

@@ -13,7 +13,7 @@ from policygen.search.strategies.known import (
     make_strategy,
 )
 from policygen.search.strategies.neighbours import Neighbourhood
-from policygen.search.strategy import TriedVariant
+from policygen.search.strategy import AskedVariant
 from tests.search.spaces import SCAN, SMALL, Counted, everything, searched, smooth
 
 VALID = sum(i * t <= 1024 for i in SMALL["ipt"] for t in SMALL["tpb"])
@@ -48,7 +48,7 @@ def test_the_same_seed_asks_the_same(name):
         found = []
         for _ in range(4):
             asked = strategy.ask(12)
-            strategy.tell([TriedVariant(values, score(values)) for values in asked])
+            strategy.tell([AskedVariant(values, score(values)) for values in asked])
             found += asked
         return found
 
@@ -86,7 +86,7 @@ def test_what_an_earlier_session_has_measured_is_not_asked_for(name):
     counted = Counted(SMALL)
     known = [(i, t, 0) for i in SMALL["ipt"] for t in SMALL["tpb"] if i * t <= 1024]
     strategy = make_strategy(name, counted.domain, 1)
-    strategy.tell([TriedVariant(values, plain(values)) for values in known])
+    strategy.tell([AskedVariant(values, plain(values)) for values in known])
     found = everything(strategy, plain, batch=16)
     assert len(found) == 2 * VALID
     assert not set(found) & set(known)
@@ -128,7 +128,7 @@ def test_a_space_of_billions_is_not_gone_through(name):
     for _ in range(4):
         asked = strategy.ask(128)
         assert len(set(asked)) == 128
-        strategy.tell([TriedVariant(values, 1.0 + values[0] / 100) for values in asked])
+        strategy.tell([AskedVariant(values, 1.0 + values[0] / 100) for values in asked])
     assert counted.asked < 4 * 128 * 20
 
 
@@ -143,7 +143,7 @@ def test_a_space_of_one_variant(name):
     one = Domain({"ipt": (7,)}, lambda values: values)
     strategy = make_strategy(name, one, 1)
     assert strategy.ask(8) == [(7,)]
-    strategy.tell([TriedVariant((7,), 1.0)])
+    strategy.tell([AskedVariant((7,), 1.0)])
     assert strategy.ask(8) == []
 
 

@@ -14,7 +14,7 @@ from policygen.search.strategies.fresh import Fresh
 from policygen.search.strategies.neighbours import Neighbourhood
 from policygen.search.strategies.surrogate import Forest, grow
 from policygen.search.strategies.walk import shuffled, some, walk
-from policygen.search.strategy import TriedVariant
+from policygen.search.strategy import AskedVariant
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class LocalSearch:
         self._asked += len(found)
         return found
 
-    def tell(self, outcomes: Sequence[TriedVariant]) -> None:
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
         """Learns what became of variants."""
         for one in outcomes:
             self._fresh.take(one.values)

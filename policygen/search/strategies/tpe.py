@@ -10,7 +10,7 @@ from policygen.search.domain import Domain, Values
 from policygen.search.strategies.features import are_kinds
 from policygen.search.strategies.fresh import Fresh
 from policygen.search.strategies.walk import shuffled, some, walk
-from policygen.search.strategy import TriedVariant
+from policygen.search.strategy import AskedVariant
 
 TRIES = 4
 """Proposals for each variant of a batch; those that were asked for before count for nothing."""
@@ -47,7 +47,7 @@ class TreeParzen:
                 self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
         return found + some(self._rest, count - len(found))
 
-    def tell(self, outcomes: Sequence[TriedVariant]) -> None:
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
         """Tells the study, also of what it has not proposed."""
         states = self._optuna.trial.TrialState
         for one in outcomes:

@@ -6,7 +6,7 @@ from random import Random
 
 from policygen.search.domain import Domain, Values
 from policygen.search.strategies.fresh import Fresh
-from policygen.search.strategy import TriedVariant
+from policygen.search.strategy import AskedVariant
 
 Order = Callable[[int], int]
 """From a step to a place in the space; each place belongs to one step."""
@@ -35,7 +35,7 @@ class Walker:
         first = some(filter(self._fresh.take, self._starts), count)
         return first + some(self._rest, count - len(first))
 
-    def tell(self, outcomes: Sequence[TriedVariant]) -> None:
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
         """None of these is asked for again."""
         for one in outcomes:
             self._fresh.take(one.values)
