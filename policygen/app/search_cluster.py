@@ -63,8 +63,9 @@ def cluster_place(
 ) -> Iterator[ClusterPlace]:
     """The workers of a scheduler, for a search that writes a database."""
     toolchain = find_toolchain()
-    with connected(scheduler, (policygen.__version__, toolchain.version)) as cluster:
-        gpus = ClusterGpus(cluster, patience, note)
+    terms = (policygen.__version__, toolchain.version)
+    with connected(scheduler, terms, patience) as cluster:
+        gpus = ClusterGpus(cluster, note)
         with _told_to_stop():
             seen = gpus.seen(asked)
         check_one_model({worker: one.name for worker, one in seen.items()})

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import dask
 import distributed
 
+from policygen.cache import digest
 from policygen.errors import ProcessError
 from policygen.measure.gpus import ListedGpu
 from policygen.proof.compile import RefusedError
@@ -21,6 +23,9 @@ from policygen.search.cluster import working, working_gpus
 from tests.measure.simulated import Plan
 
 WORKERS = 2
+STARTED = 0.3
+"""Seconds after which a nanny knows that its worker runs."""
+RUNNING = distributed.Status.running
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,11 @@ class PretendingCompiler:
         assert all(Path(one).is_dir() for one in source.includes)
         match told.get("compile", ""):
             case "ends its worker":
+                time.sleep(STARTED)
                 os.kill(os.getpid(), signal.SIGKILL)
             case "ends its worker once":
                 self.does.write_text("{}")
+                time.sleep(STARTED)
                 os.kill(os.getpid(), signal.SIGKILL)
             case "takes long":
                 time.sleep(told["seconds"])
@@ -73,11 +80,9 @@ class PretendingPlugin(distributed.WorkerPlugin):
         def told():
             return json.loads(does.read_text()) if does.exists() else {}
 
-        def plan(*_):
-            given = json.loads((own / "given").read_text()) if (own / "given").exists() else {}
-            return Plan(str(own), **{"others": [uuid], **given}).command()
+        def plan():
+            return json.loads((own / "plan.json").read_text())
 
-        uuid = f"GPU-{abs(hash(self.folder))}-{number}"
         real = working.find_toolchain
         version = property(lambda _: told().get("nvcc", {}).get(str(number)))
 
@@ -90,12 +95,18 @@ class PretendingPlugin(distributed.WorkerPlugin):
             return OtherToolchain() if str(number) in told().get("nvcc", {}) else real()
 
         def find_gpu():
-            given = json.loads((own / "given").read_text()) if (own / "given").exists() else {}
-            return ListedGpu(0, given.get("model", "NVIDIA H200"), uuid, "sm90", "580.82.07")
+            told = plan()
+            return ListedGpu(0, told["model"], told["others"][0], "sm90", "580.82.07")
 
+        def full(*_):
+            if (own / "full").exists():
+                raise OSError(28, "No space left on device", str(own))
+            return digest(*_)
+
+        working.digest = full
         working.find_toolchain = toolchain
         working.ObjectCompiler = lambda _, place, __: PretendingCompiler(place, does)
-        working_gpus.worker_command = plan
+        working_gpus.worker_command = lambda *_: Plan(**plan()).command()
         working_gpus.find_gpu = find_gpu
         working_gpus.runtime_of = lambda _: None
         working_gpus.IDLE = 2.0
@@ -120,9 +131,14 @@ class RunningCluster:
         """What the GPU of each worker does."""
         for number, plan in enumerate(given):
             own = self.folder / f"gpu{number}"
-            for path in own.iterdir():
+            for path in [*own.glob("*.count"), *own.glob("full"), *own.glob("ends")]:
                 path.unlink()
-            (own / "given").write_text(json.dumps(plan))
+            uuid = f"GPU-{digest(str(own))[:12]}"  # no lock is another test's
+            Plan(str(own), **{"others": [uuid], **plan}).command()
+
+    def number(self, gpu):
+        """Which plan the GPU of a worker has."""
+        return self.client.scheduler_info()["workers"][gpu.worker]["name"]
 
     def compiled(self):
         """The processes that compiled something."""
@@ -136,8 +152,25 @@ class RunningCluster:
         """All workers are there, fresh, and do as they should."""
         self.does()
         (self.folder / "compiled").unlink(missing_ok=True)
-        self.client.wait_for_workers(WORKERS, timeout=30)
+        self.settle()
         self.plans(*[{}] * WORKERS)
+
+    def settle(self):
+        """Waits until each nanny knows that its worker runs: before, it starts no other one."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            nannies = self.cluster.workers.values()
+            if [one.process and one.process.status for one in nannies] == [RUNNING] * WORKERS:
+                return
+            time.sleep(0.05)
+        raise AssertionError("a worker was not started anew")
+
+    def kill(self):
+        """Kills all workers, one after the other."""
+        self.settle()
+        for pid in self.pids().values():
+            os.kill(pid, signal.SIGKILL)
+            time.sleep(0.1)
 
 
 @contextmanager
@@ -145,6 +178,14 @@ def running(folder):
     for number in range(WORKERS):
         (folder / f"gpu{number}").mkdir()
     with (
+        dask.config.set(
+            {
+                # Where a worker has ended, its scheduler tries for so long to have its answers.
+                "distributed.comm.timeouts.connect": "3s",
+                # A worker that happens to be away so long after an earlier end is not given up.
+                "distributed.deploy.lost-worker-timeout": "1h",
+            }
+        ),
         distributed.LocalCluster(
             n_workers=WORKERS,
             threads_per_worker=1,
@@ -156,5 +197,7 @@ def running(folder):
         ) as cluster,
         distributed.Client(cluster.scheduler_address, set_as_default=False) as client,
     ):
+        running = RunningCluster(cluster, client, folder)
+        running.plans(*[{}] * WORKERS)
         client.register_plugin(PretendingPlugin(folder))
-        yield RunningCluster(cluster, client, folder)
+        yield running

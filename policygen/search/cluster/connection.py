@@ -1,13 +1,16 @@
 """The client of a Dask scheduler: asks its workers, and sends what they lack."""
 
+import asyncio
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
@@ -16,19 +19,25 @@ from policygen.measure.outcomes import LostGpuError
 from policygen.process import is_ending
 from policygen.search.cluster.answers import Terms, WorkerAnswer
 from policygen.search.cluster.contents import SentContents
-from policygen.search.cluster.working import SAME, keep_content
+from policygen.search.cluster.working import SAME, keep_part
 from policygen.untrusted import visible
 
 GPU = "GPU"
 """The resource that a worker announces which may measure."""
 CONNECT = 15.0
 """Seconds in which a scheduler answers."""
+CLOSE = 3.0
+"""Seconds for saying good-bye."""
 LOOKS = 0.3
 """Seconds between two looks whether somebody ends this process."""
 ALIVE = 1.0
 """Seconds between two looks whether a worker is there still."""
 SHIPMENTS = 20
 """Times that a task may be sent to workers that lack something: as many workers may be new."""
+RESTART = 30.0
+"""Seconds that a worker may take to be started anew, at least: its nanny does it."""
+PART = 4 << 20
+"""Bytes that are sent at once."""
 MEASURING, SENDING = 10, 20
 """What goes before compiles."""
 Work = Callable[..., WorkerAnswer]
@@ -43,7 +52,11 @@ class SeenWorker:
 
 
 class EndedWorkersError(Exception):
-    """Those who were asked have ended, or do not answer any more."""
+    """Those who did a task have ended, one after the other."""
+
+
+class GoneWorkersError(EndedWorkersError):
+    """Those who alone were asked are there no more."""
 
 
 @dataclass(slots=True)
@@ -53,15 +66,20 @@ class ClusterClient:
     client: Any
     address: str
     terms: Terms
-    contents: SentContents = field(default_factory=SentContents)
-    _sending: dict[str, threading.Lock] = field(default_factory=dict)
-    _sent: dict[tuple[str, str], float] = field(default_factory=dict)
+    patience: float = 0.0
+    """Seconds to wait for a worker, where none is there."""
+    sender: str = field(default_factory=lambda: token_hex(8))
+    contents: SentContents = field(default_factory=SentContents, repr=False)
+    _sending: dict[str, threading.Lock] = field(default_factory=dict, repr=False)
+    _sent: dict[tuple[str, str], float] = field(default_factory=dict, repr=False)
     """Worker and content → when it was there."""
 
     def workers(self) -> Mapping[str, SeenWorker]:
         """Those that are there now, by their addresses."""
         with self._answering():
             told = self.client.scheduler_info(n_workers=-1)["workers"]
+        if self.client.status != "running":  # Dask tells what it knew at last
+            raise _silent(self.address)
         return {
             address: SeenWorker(one["nthreads"], one["resources"].get(GPU, 0) >= 1)
             for address, one in sorted(told.items())
@@ -69,14 +87,19 @@ class ClusterClient:
 
     def ask(self, work: Work, *arguments: Any, near: Sequence[str] = ()) -> Any:
         """Has it done by any worker, and rather by some: what it gives, or why it gives nothing."""
-        how = {"workers": list(near), "allow_other_workers": True} if near else {}
         for _ in range(SHIPMENTS):
             begun = time.monotonic()
-            answer = self._answer(self._submit(work, self.terms, *arguments, **how))
+            how = {"workers": list(near), "allow_other_workers": True} if near else {}
+            future = self._submit(work, self.terms, *arguments, **how)
+            try:
+                answer = self._answer(future, near)
+            except GoneWorkersError:  # Dask would wait until these are there again
+                near = ()
+                continue
             if answer.kind != "lacks":
                 return answer.given()
             self._send(answer, begun)
-            how = {"workers": [answer.worker], "allow_other_workers": True}
+            near = (answer.worker,)
         raise _never_complete(self.address)
 
     def ask_gpu(self, worker: str, work: Work, *arguments: Any) -> Any:
@@ -86,7 +109,7 @@ class ClusterClient:
             for _ in range(SHIPMENTS):
                 begun = time.monotonic()
                 future = self._submit(work, self.terms, *arguments, **how)
-                answer = self._answer(future, worker)
+                answer = self._answer(future, (worker,))
                 if answer.kind != "lacks":
                     return answer.given()
                 self._send(answer, begun)
@@ -111,28 +134,40 @@ class ClusterClient:
             # No two tasks are the same: what was done once is not taken for what is asked now.
             return self.client.submit(work, *arguments, pure=False, **how)
 
-    def _answer(self, future: Any, worker: str | None = None) -> WorkerAnswer:
-        """Waits for a task; for one of a worker, as long as that is there."""
-        done = threading.Event()
+    def _answer(self, future: Any, those: Sequence[str]) -> WorkerAnswer:
+        """Waits for a task; for one of some workers, as long as one of them is there."""
+        loop = self.client.loop.asyncio_loop
+        # A worker may end between its answer and the reading of it: that is waited for, too.
+        reading = asyncio.run_coroutine_threadsafe(
+            self.client.gather(future, asynchronous=True), loop
+        )
         try:
-            future.add_done_callback(lambda _: done.set())
-            looked = time.monotonic()
-            while not done.wait(LOOKS):
+            seen = looked = time.monotonic()
+            while not wait([reading], LOOKS).done:
                 if is_ending():
                     raise ProcessError(["dask"], -signal.SIGTERM, "policygen is ending")
-                if time.monotonic() - looked >= ALIVE:
-                    looked = time.monotonic()
-                    if worker is not None and worker not in self.workers():
-                        raise EndedWorkersError
-            return self._result(future)
+                if (now := time.monotonic()) - looked >= ALIVE:
+                    looked, there = now, self.workers().keys()
+                    seen = now if there else seen
+                    self._check_there(there, those, now - seen)
+            return self._result(reading)
         finally:
-            future.release()
+            future.release()  # by that the reading ends, too
 
-    def _result(self, future: Any) -> WorkerAnswer:
+    def _check_there(self, there: Collection[str], those: Sequence[str], alone: float) -> None:
+        if those and not any(one in there for one in those):
+            raise GoneWorkersError
+        if alone > max(self.patience, RESTART):
+            raise LostGpuError(
+                f"{self.address} has no worker any more",
+                "What was measured is kept. Start one, or wait for longer: --wait SECONDS.",
+            )
+
+    def _result(self, reading: "Future[WorkerAnswer]") -> WorkerAnswer:
         killed = import_module("distributed").KilledWorker
         try:
             with self._answering():
-                found: WorkerAnswer = future.result()
+                return reading.result()
         except PolicygenError:
             raise
         except killed as error:
@@ -140,7 +175,6 @@ class ClusterClient:
         except Exception as error:
             words = visible(f"{type(error).__name__}: {error}")
             raise InputError(f"a worker of {self.address} failed: {words}", SAME) from error
-        return found
 
     def _send(self, answer: WorkerAnswer, begun: float) -> None:
         """Sends what a worker lacked when it was asked, each content once."""
@@ -154,30 +188,33 @@ class ClusterClient:
                     self._sent[worker, name] = time.monotonic()
 
     def _send_one(self, worker: str, name: str) -> None:
+        """In parts, each a task of its own: what is scattered waits for workers that have ended."""
         data = self.contents.data(name)
-        try:
-            (there,) = self.client.scatter([data], workers=[worker], hash=False)
-        except Exception as error:
-            if worker in self.workers():
-                raise
-            raise EndedWorkersError from error
-        future = self._submit(keep_content, name, there, workers=[worker], priority=SENDING)
-        self._answer(future, worker).given()
+        for start in range(0, max(1, len(data)), PART):
+            part = (self.sender, start, data[start : start + PART], len(data))
+            how = {"workers": [worker], "priority": SENDING}
+            if self._answer(self._submit(keep_part, name, *part, **how), (worker,)).kind != "done":
+                raise EndedWorkersError
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
         """Words the silence of a scheduler."""
         dask = import_module("distributed")
         from_comm = import_module("distributed.comm.core").CommClosedError
-        cancelled = import_module("concurrent.futures").CancelledError
         try:
             yield
-        except (from_comm, cancelled, dask.TimeoutError, OSError) as error:
+        except (
+            from_comm,
+            CancelledError,
+            dask.CancelledError,
+            dask.TimeoutError,
+            OSError,
+        ) as error:
             raise _silent(self.address) from error
 
 
 @contextmanager
-def connected(text: str, terms: Terms) -> Iterator[ClusterClient]:
+def connected(text: str, terms: Terms, patience: float = 0.0) -> Iterator[ClusterClient]:
     """The workers of a scheduler for a block: its address, or the file that it wrote."""
     dask = _dask()
     where = _where(text)
@@ -186,10 +223,10 @@ def connected(text: str, terms: Terms) -> Iterator[ClusterClient]:
     except Exception as error:
         raise _silent(text, f"{type(error).__name__}: {error}") from error
     try:
-        yield ClusterClient(client, visible(text), terms)
+        yield ClusterClient(client, visible(text), terms, patience)
     finally:
         with suppress(Exception):
-            client.close(timeout=CONNECT)
+            client.close(timeout=CLOSE)
 
 
 def _dask() -> Any:

@@ -13,7 +13,7 @@ from policygen.measure.outcomes import LostGpuError
 from policygen.process import threads
 from policygen.proof.compile import attempt
 from policygen.search.cluster.answers import GpuAsk, HeldByWorker, SeenByWorker
-from policygen.search.cluster.connection import ClusterClient, Work
+from policygen.search.cluster.connection import RESTART, ClusterClient, Work
 from policygen.search.cluster.working_gpus import (
     give_back,
     hold_gpu,
@@ -36,8 +36,6 @@ from policygen.untrusted import visible
 
 PAUSE = 0.5
 """Seconds between two questions whether a GPU is free, or a worker there."""
-RESTART = 30.0
-"""Seconds that a worker may take to be started anew, at least: its nanny does it."""
 T = TypeVar("T")
 _START = (
     'Start one: dask worker ADDRESS --resources "GPU=1" --nthreads 1; or wait for one: --wait'
@@ -58,7 +56,6 @@ class ClusterGpu:
     worker: str
     owner: GpuAsk
     facts: GpuFacts
-    patience: float
 
     def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
         """Runs base alone on runtime workloads, in a fresh process."""
@@ -97,7 +94,8 @@ class ClusterGpu:
     def _asked(self, work: Work, *arguments: object) -> Any:
         """Somebody else may have the GPU where this search left it alone for long."""
         return patiently(
-            lambda: self.cluster.ask_gpu(self.worker, work, self.owner, *arguments), self.patience
+            lambda: self.cluster.ask_gpu(self.worker, work, self.owner, *arguments),
+            self.cluster.patience,
         )
 
     def _case(self, case: RuntimeCase) -> RuntimeCase:
@@ -112,7 +110,6 @@ class ClusterGpus(GpuSource):
     """The GPUs of a cluster's workers, also of those that come while a search runs."""
 
     cluster: ClusterClient
-    patience: float
     note: Callable[[str], None]
     owner: GpuAsk = field(default=GpuAsk("", ""))
     """Who asks: known when there is something to time calls with."""
@@ -125,7 +122,7 @@ class ClusterGpus(GpuSource):
 
     def seen(self, asked: Asked) -> dict[str, ListedGpu]:
         """The GPU of each worker, which nobody keeps yet; waits for the first one."""
-        end = time.monotonic() + self.patience
+        end = time.monotonic() + self.cluster.patience
         while not (workers := self._workers()):
             if asked():
                 raise StopAskedError
@@ -142,7 +139,7 @@ class ClusterGpus(GpuSource):
     def first(self, owner: GpuAsk, asked: Asked) -> list[MeasuresRungs]:
         """Keeps those that are there; what others measure on is left to them."""
         self.owner = owner
-        end = time.monotonic() + self.patience
+        end = time.monotonic() + self.cluster.patience
         while True:
             found, errors = self._taken(self._workers())
             for error in errors:
@@ -159,7 +156,7 @@ class ClusterGpus(GpuSource):
 
     def more(self, asked: Asked, *, waiting: bool) -> list[MeasuresRungs]:
         """GPUs of new workers; where none is left a worker may be started anew."""
-        end = time.monotonic() + max(self.patience, RESTART)
+        end = time.monotonic() + max(self.cluster.patience, RESTART)
         while True:
             found, errors = self._taken(self._workers())
             self._say(errors)
@@ -194,7 +191,7 @@ class ClusterGpus(GpuSource):
             return None
         held: HeldByWorker = self.cluster.ask_gpu(worker, hold_gpu, self.owner)
         owner = replace(self.owner, process=held.process)
-        return ClusterGpu(self.cluster, worker, owner, held.facts, self.patience)
+        return ClusterGpu(self.cluster, worker, owner, held.facts)
 
     def _taken(self, workers: Sequence[str]) -> tuple[list[MeasuresRungs], list[PolicygenError]]:
         """The GPUs that this search may have now; and why not the others."""

@@ -16,7 +16,7 @@ import policygen
 from policygen.cache import digest
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.objects import ObjectCompiler, ObjectSource
-from policygen.paths import cache_failure, write_atomically
+from policygen.paths import cache_failure
 from policygen.proof.deps import Listings
 from policygen.proof.toolchain import find_toolchain
 from policygen.search.cluster.answers import Terms, UnitAsk, WorkerAnswer, said_of
@@ -50,11 +50,18 @@ class WorkerStore:
         if lacking := sorted({name for name in names if not self.path(name).is_file()}):
             raise LackingError(lacking)
 
-    def keep(self, name: str, data: bytes) -> None:
-        """Keeps a content under its name."""
-        if digest(data) != name:
+    def keep(self, name: str, sender: str, start: int, part: bytes, size: int) -> None:
+        """Keeps a part of a content; the whole one gets its name, if that is what it is called."""
+        path = self.path(f"{name}.{sender}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab" if start else "wb") as file:
+            file.write(part)
+        if start + len(part) < size:
+            return
+        fits = digest(path.read_bytes()) == name
+        path.replace(self.path(name)) if fits else path.unlink()
+        if not fits:
             raise InputError("what was sent is not what it is called")
-        write_atomically(self.path(name), data)
 
     def tree(self, name: str) -> str:
         """The folder of headers that a content holds."""
@@ -110,10 +117,10 @@ def check_terms(terms: Terms) -> None:
         raise InputError(f"has nvcc {own}, and not {nvcc}", SAME)
 
 
-def keep_content(name: str, data: bytes) -> WorkerAnswer:
-    """Keeps what tasks name."""
+def keep_part(name: str, sender: str, start: int, part: bytes, size: int) -> WorkerAnswer:
+    """Keeps a part of what tasks name."""
     try:
-        store().keep(name, data)
+        store().keep(name, sender, start, part, size)
         return WorkerAnswer(here(), "done")
     except InputError as error:
         return said_of(here(), error)
