@@ -120,8 +120,7 @@ COMMANDS = LazyGroup(
         " from.",
         "review": "Shows what a change of tuning headers means, made by policygen or by hand.",
         "scan": "Shows every tuning family and entry of a tree.",
-        "search": "Finds the best variants of workloads on a GPU; --replay tries a strategy on what"
-        " was measured.",
+        "search": "Finds the best variants of workloads on a GPU of this machine.",
         "status": "Shows where a tree stands: what was applied, what is open, what was proved, what"
         " to do next.",
         "tune": "Finds faster policies for workloads on this GPU, and writes a header that gives"
