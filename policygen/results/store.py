@@ -40,7 +40,7 @@ class ChosenRow(RunKey):
     reason: str
 
 
-class Outcome(Record):
+class ChoiceOutcome(Record):
     """What became of a choice, and when."""
 
     state: State
@@ -51,7 +51,7 @@ class StoredChoice(ChosenRow):
     """A decision as the store has it; `outcomes` grows, nothing else changes."""
 
     id: int
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ChoiceOutcome, ...]
 
 
 class Store:

@@ -55,7 +55,7 @@ def test_every_strategy_replays(search, strategy):
 
 
 def test_scores_are_those_of_db_top(search, capsys):
-    (run,) = json.loads(search("--replay", REDUCE, "--json").out)["runs"]
+    (run,) = json.loads(search("--replay", REDUCE, "--strategy", "random", "--json").out)["runs"]
     assert run["evaluations"] == 804
     assert main(["db", "top", "--json", REDUCE]) == 0
     best, *_ = json.loads(capsys.readouterr().out)["workloads"][0]["variants"]
@@ -69,7 +69,7 @@ def test_tables_fit_a_terminal(search):
     assert "best: ipt_20.tpb_384 1.025325" in rows
     assert "begins with: ipt_19.tpb_512" in rows
     assert any("520 of 522 variants are there; 3 runs" in row for row in rows)
-    assert any(row.split()[:4] == ["99.0%", "of", "the", "best"] for row in rows)
+    assert any(row.split()[:4] == ["99", "%", "of", "the"] for row in rows)
 
 
 def test_a_regular_expression_chooses_workloads(search):

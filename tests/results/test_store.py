@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from policygen import store_schema
 from policygen.errors import InputError
-from policygen.results.store import ChosenFrom, ChosenRow, Outcome, Store
+from policygen.results.store import ChoiceOutcome, ChosenFrom, ChosenRow, Store
 
 WHEN = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 LATER = WHEN + timedelta(hours=1)
@@ -53,7 +53,7 @@ def test_what_was_chosen_comes_back_as_it_was(path):
     assert first.model_dump(exclude={"id", "outcomes"}) == choice().model_dump()
     assert second.model_dump(exclude={"id", "outcomes"}) == keep.model_dump()
     assert list(first.workload) == ["T{ct}", "OffsetT{ct}"]
-    assert first.outcomes == (Outcome(state="chosen", at=WHEN),)
+    assert first.outcomes == (ChoiceOutcome(state="chosen", at=WHEN),)
 
 
 def test_outcomes_are_added_and_none_is_lost(path):

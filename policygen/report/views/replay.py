@@ -52,7 +52,10 @@ def _space(
     yield Note("; ".join(_facts(space, runs)), "dim", folded=True)
     yield Table(
         ("reached", *(Column(name, "n") for name in ("runs", "a quarter", "median", "3 quarters"))),
-        [[f"{share:.1%} of the best", *_soon(runs, space.best.score * share)] for share in SHARES],
+        [
+            [f"{share * 100:g} % of the best", *_soon(runs, space.best.score * share)]
+            for share in SHARES
+        ],
         label="evaluations until a share of the best score",
     )
     most = max((run.evaluations for run in runs), default=0)

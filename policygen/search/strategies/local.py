@@ -29,7 +29,7 @@ class LocalSettings:
     """The share of drawn ones that favours round numbers."""
     explore: float = 0.1
     """The share of a batch that is drawn from all of the space."""
-    near: float = 0.4
+    near: float = 0.2
     """The share that changes one parameter of the best ones, whatever a forest expects."""
     good: int = 8
     """How many are the best ones."""
