@@ -1,8 +1,9 @@
-"""Measures on a GPU, twice, and compares: `python -m benchmarks.measure_check TREE`.
+"""Measures on a GPU, twice, and compares: `python -m benchmarks.measure_check TREE [CHECKOUT]`.
 
 Each workload is measured by two runs with other seeds, which draw the same variants. Their
 intervals must meet, no result may differ from base's, and a run that is killed must go on without
-a row that is lost or doubled.
+a row that is lost or doubled. With a checkout of CCCL, variants are measured by events and by its
+own benchmarks, too: both must agree.
 """
 
 import signal
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from policygen import Effort, PolicygenError, VariantsWanted, measure_variants, open_session
 from policygen.app.filters import Filter
+from policygen.app.measure_checkout import measure_checkout
 from policygen.app.session import Session
 from policygen.measure.gpus import find_gpu
 from policygen.model.measured import MeasuredVariant, MeasuredVariants
@@ -31,6 +33,29 @@ COUNT = 5
 SEEDS = (1, 2)
 KILLED_AFTER = (4.0, 9.0, 14.0)
 """Seconds; all is compiled by then, as the runs before have done it."""
+
+
+WAYS = (
+    (*WORKLOADS[0], ("ipt_7.tpb_128.ipv_1", "ipt_16.tpb_512.ipv_1")),
+    (
+        *WORKLOADS[1],
+        (
+            "ipt_22.tpb_256.ns_200.dcid_1.l2w_600.trp_1.ld_0",
+            "ipt_10.tpb_512.ns_200.dcid_0.l2w_200.trp_1.ld_0",
+        ),
+    ),
+    ("cub.bench.radix_sort.keys$", ("T=I8", "OffsetT=I32"), ("ipt_11.tpb_800", "ipt_9.tpb_320")),
+    (
+        "cub.bench.select.unique_by_key$",
+        ("KeyT=I8", "ValueT=I8"),
+        (
+            "ipt_9.tpb_576.trp_1.ld_1.ns_1508.dcid_2.l2w_280",
+            "ipt_12.tpb_256.trp_1.ld_0.ns_200.dcid_0.l2w_200",
+        ),
+    ),
+)
+"""Workloads and variants that are measured by both ways."""
+BY_EVENTS, BY_NVBENCH = Effort(processes=3, rounds=10), Effort(rounds=2)
 
 
 def where(regex: str, axes: Sequence[str]) -> Filter:
@@ -76,6 +101,20 @@ def compare(session: Session) -> Iterator[str]:
         for a, b in zip(first.workloads[0].variants, second.workloads[0].variants, strict=True):
             print(f"  {a.variant}: {_told(a)}, {_told(b)}")
         yield from disagreements(first, second)
+
+
+def compare_ways(checkout: Path) -> Iterator[str]:
+    """Measures a checkout's variants by events, and by its own benchmarks with NVBench."""
+    session = open_session(str(checkout))
+    for regex, axes, labels in WAYS:
+        one = measure_variants(
+            session, where(regex, axes), VariantsWanted(labels), effort=BY_EVENTS
+        )
+        other = measure_checkout(checkout, where(regex, axes), labels, effort=BY_NVBENCH)
+        print(f"{regex} {' '.join(axes)}: by events and by NVBench")
+        for a, b in zip(one.workloads[0].variants, other.workloads[0].variants, strict=True):
+            print(f"  {a.variant}: {_told(a)}, {_told(b)}")
+        yield from disagreements(one, other)
 
 
 def _told(one: MeasuredVariant) -> str:
@@ -130,12 +169,14 @@ def _rows(db: Path) -> int:
         )
 
 
-def main(tree: str) -> int:
+def main(tree: str, checkout: str | None = None) -> int:
     """Prints what was compared; 1 when something does not agree."""
     begun = time.monotonic()
     gpu = find_gpu()
     print(f"{gpu.name}, driver {gpu.driver}, CUB {tree}")
     found = list(compare(open_session(tree)))
+    if checkout is not None:
+        found += compare_ways(Path(checkout))
     with TemporaryDirectory() as folder:
         found += kill(tree, Path(folder))
     for one in found:

@@ -3,9 +3,10 @@
     python -m benchmarks.strategies [--seeds 50] [--figure docs/images/strategies.svg]
     python -m benchmarks.strategies --settings
 
-Settings of the default strategy are chosen on two spaces (`--settings` shows what was tried); the
-third one is for the report alone. A strategy is told the median of ten samples of each runtime
-workload, drawn by the seed; what counts is the score by all samples.
+Settings of the default strategy are chosen on two spaces, and reported on the third: `--settings`
+shows what was tried, and what each two choose for the one that is left. A strategy is told the
+median of ten samples of each runtime workload, drawn by the seed; what counts is the score by all
+samples. What is "from the header" begins with what CUB 3.6.0 has there for sm90.
 """
 
 import argparse
@@ -14,13 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
-from math import ceil, inf
+from itertools import product
+from math import ceil, inf, prod
 from pathlib import Path
 
 from policygen.app.inputs import ResultFiles, open_inputs
 from policygen.app.search_replay import BATCH, SAMPLES, recorded_spaces
 from policygen.results.top import Warnings
-from policygen.search.domain import Domain
 from policygen.search.recorded import RecordedSpace
 from policygen.search.replay import Curve, best_after, curve_of, reached, replay
 from policygen.search.strategies.known import make_strategy
@@ -34,7 +35,12 @@ SHARES = (0.99, 0.995, 0.999)
 COUNTS = (25, 50, 100, 200)
 MOST = 400
 """Evaluations of what is no baseline."""
-COLOURS = {"random": "#d55e00", "optuna": "#009e73", "local": "#0072b2"}
+COLOURS = {
+    "random": "#d55e00",
+    "optuna": "#009e73",
+    "local": "#0072b2",
+    "local, from the header": "#cc79a7",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +52,15 @@ class Trial:
     seeds: int
     batch: int = BATCH
     late: int = 0
+    seeded: bool = False
+    """Whether it begins with what the header has."""
     settings: LocalSettings | None = None
 
     @property
     def name(self) -> str:
         """What a table calls it."""
-        told = [f"batches of {self.batch}"] if self.batch != BATCH else []
+        told = ["from the header"] if self.seeded else []
+        told += [f"batches of {self.batch}"] if self.batch != BATCH else []
         told += ["told one batch late"] if self.late else []
         return ", ".join([self.strategy, *told])
 
@@ -90,22 +99,21 @@ def run(trial: Trial) -> Tried:
     space = space_of(trial.space)
     score = space.score
     most = len(score) if trial.strategy == "random" else MOST
-    make = made(trial)
+    make = made(trial, space)
     curves = []
     for seed in range(1, trial.seeds + 1):
         told = space.told(SAMPLES, seed)
-        found = replay(
-            make(space.domain, seed), told, most=most, batch=trial.batch, late=trial.late
-        )
+        found = replay(make(seed), told, most=most, batch=trial.batch, late=trial.late)
         curves.append(curve_of([score[values] for values in found.evaluated]))
     return Tried(trial, max(score.values()), tuple(curves))
 
 
-def made(trial: Trial) -> Callable[[Domain, int], Strategy]:
+def made(trial: Trial, space: RecordedSpace) -> Callable[[int], Strategy]:
     """How the strategy is made for a seed."""
+    starts = space.starts if trial.seeded else ()
     if trial.settings is not None:
-        return lambda domain, seed: LocalSearch(domain, seed, (), trial.settings)
-    return lambda domain, seed: make_strategy(trial.strategy, domain, seed)
+        return lambda seed: LocalSearch(space.domain, seed, starts, trial.settings)
+    return lambda seed: make_strategy(trial.strategy, space.domain, seed, starts)
 
 
 def together(trials: Sequence[Trial], jobs: int) -> list[Tried]:
@@ -119,32 +127,37 @@ def compared(seeds: int) -> Iterator[Trial]:
     for space in (*CHOSEN_BY, REPORTED):
         for strategy in ("random", "optuna", "local"):
             yield Trial(space, strategy, seeds)
-        local = Trial(space, "local", seeds)
+        for strategy in ("random", "local"):
+            yield Trial(space, strategy, seeds, seeded=True)
+        local = Trial(space, "local", seeds, seeded=True)
         yield replace(local, late=1)
-        for batch in (4, 64, 128):
+        for batch in (4, 64):
             yield replace(local, batch=batch)
 
 
 def varied(seeds: int) -> Iterator[Trial]:
-    """The settings that the default was chosen among, on the two spaces that choose."""
-    plain = LocalSettings()
-    others = {
-        "first": (8, 24),
-        "powers": (0, 1, 2, 4),
-        "explore": (0.0, 0.05, 0.2),
-        "good": (4, 16),
-        "courage": (0.3, 0.5, 2.0, 4.0),
-        "tries": (4, 16),
-        "trees": (20, 80),
-        "leaf": (1, 3),
-        "floor": (0.0, 0.25, 0.5, 0.7),
-    }
-    for space in CHOSEN_BY:
-        yield Trial(space, "default", seeds, settings=plain)
-        for name, values in others.items():
-            for value in values:
-                chosen = replace(plain, **{name: value})
-                yield Trial(space, f"{name} {value:g}", seeds, settings=chosen)
+    """The settings that the default was chosen among, without anything to begin with."""
+    values = product((0.0, 0.5, 1.0), (0.2, 0.4, 0.6), (1.0, 2.0))
+    for rounded, near, courage in values:
+        chosen = replace(LocalSettings(), rounded=rounded, near=near, courage=courage)
+        name = f"rounded {rounded:g}, near {near:g}, courage {courage:g}"
+        for space in (*CHOSEN_BY, REPORTED):
+            yield Trial(space, name, seeds, settings=chosen)
+
+
+def left_out(found: Sequence[Tried]) -> Iterator[str]:
+    """For each space the settings that the others choose: those with the least evaluations."""
+    needs = {(one.trial.strategy, one.trial.space): one.soon(SHARES[0])[1] for one in found}
+    names = dict.fromkeys(name for name, _ in needs)
+    yield "| setting | " + " | ".join((*CHOSEN_BY, REPORTED)) + " |"
+    yield "| --- |" + " ---: |" * 3
+    for name in names:
+        cells = " | ".join(_count(needs[name, one]) for one in (*CHOSEN_BY, REPORTED))
+        yield f"| {name} | {cells} |"
+    for third in (*CHOSEN_BY, REPORTED):
+        two = [one for one in (*CHOSEN_BY, REPORTED) if one != third]
+        best = min(names, key=lambda name: (prod(needs[name, one] for one in two), name))
+        yield f"{' and '.join(two)} choose {best}: {_count(needs[best, third])} on {third}"
 
 
 def rows(found: Sequence[Tried]) -> Iterator[str]:
@@ -160,8 +173,11 @@ def rows(found: Sequence[Tried]) -> Iterator[str]:
 
 
 def _soon(low: float, middle: float, high: float) -> str:
-    texts = ["more" if value == inf else f"{value:.0f}" for value in (low, middle, high)]
-    return f"{texts[1]} ({texts[0]} to {texts[2]})"
+    return f"{_count(middle)} ({_count(low)} to {_count(high)})"
+
+
+def _count(value: float) -> str:
+    return "more" if value == inf else f"{value:.0f}"
 
 
 def draw(found: Sequence[Tried], path: Path) -> None:
@@ -202,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     trials = list((varied if given.settings else compared)(given.seeds))
     found = together(trials, given.jobs)
-    print("\n".join(rows(found)))
+    print("\n".join((left_out if given.settings else rows)(found)))
     if given.figure:
         draw(found, given.figure)
     return 0

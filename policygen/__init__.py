@@ -40,10 +40,16 @@ if TYPE_CHECKING:
     from policygen.app.rules import choose_rules as choose_rules
     from policygen.app.sass import verify_sass as verify_sass
     from policygen.app.scan import scan_tunings as scan_tunings
+    from policygen.app.search import SearchWanted as SearchWanted
+    from policygen.app.search import search_variants as search_variants
+    from policygen.app.search_replay import Replaying as Replaying
+    from policygen.app.search_replay import replay_search as replay_search
     from policygen.app.search_report import report_search as report_search
     from policygen.app.session import Session as Session
     from policygen.app.session import open_session as open_session
     from policygen.app.status import tree_status as tree_status
+    from policygen.app.tune import TunedHeader as TunedHeader
+    from policygen.app.tune import tune_program as tune_program
     from policygen.app.undo import undo_applies as undo_applies
     from policygen.errors import PolicygenError as PolicygenError
     from policygen.steps import HowFar as HowFar
@@ -74,9 +80,12 @@ _EXPORTS = {
     "app.rules": ("choose_rules",),
     "app.sass": ("verify_sass",),
     "app.scan": ("scan_tunings",),
+    "app.search": ("SearchWanted", "search_variants"),
+    "app.search_replay": ("Replaying", "replay_search"),
     "app.search_report": ("report_search",),
     "app.session": ("Session", "open_session"),
     "app.status": ("tree_status",),
+    "app.tune": ("TunedHeader", "tune_program"),
     "app.undo": ("undo_applies",),
     "errors": ("PolicygenError",),
     "steps": ("HowFar",),

@@ -25,12 +25,15 @@ from policygen.model.measure import MeasureCompile
 from policygen.model.measured import MeasuredVariants
 from policygen.model.plan import Plan
 from policygen.model.reach import Reach
+from policygen.model.replay import SearchReplay
 from policygen.model.resolve import Comparison, Resolution
 from policygen.model.results import DbCoverage, DbExport, DbInfo, DbPlot, DbTop, MergeReport
 from policygen.model.review import Review
 from policygen.model.sass import Dump, DumpIndex, SassCompiles, VerifySass
+from policygen.model.search import Searched, SearchEvent
 from policygen.model.search_report import SearchReport
 from policygen.model.status import Status
+from policygen.model.tune import TunedProgram
 from policygen.model.tuning import Scan
 from policygen.model.undo import Undo
 
@@ -54,6 +57,9 @@ DOCUMENTS: tuple[type[Document], ...] = (
     LintReport,
     MeasureCompile,
     MeasuredVariants,
+    Searched,
+    SearchEvent,
+    TunedProgram,
     MergeReport,
     Plan,
     Reach,
@@ -62,6 +68,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     SassCompiles,
     Scan,
     SearchReport,
+    SearchReplay,
     Status,
     Undo,
     VerifySass,

@@ -91,6 +91,7 @@ HELPERS = {
     "plan_options",
     "progress",
     "result_options",
+    "search_options",
     "start",
 }
 INSIDE = 40

@@ -8,6 +8,7 @@ from policygen.cli.main import main
 from policygen.demo.database import demo_database
 from policygen.model.bench import BenchmarkList
 from policygen.model.headers import Headers
+from policygen.model.replay import SearchReplay
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
 from policygen.model.status import Status
 from policygen.model.tuning import Scan
@@ -42,6 +43,7 @@ DEMO = "demo.db"
         (DbTop, ["db", "choose", DEMO]),
         (DbInfo, ["db", "info", DEMO]),
         (DbCoverage, ["db", "coverage", DEMO]),
+        (SearchReplay, ["search", "--replay", DEMO, "--seeds", "2"]),
         (MergeReport, ["db", "merge", DEMO, "-o", "out.db"]),
     ],
 )

@@ -1,5 +1,6 @@
 """`make measure-check`: what it compares, without a GPU."""
 
+import csv
 import sqlite3
 from contextlib import closing
 
@@ -15,6 +16,8 @@ from policygen.model.measured import (
     VariantFailure,
 )
 from policygen.model.results import Interval
+from policygen.resources import folder
+from policygen.results.weights import importance
 from tests.measure.measuring import measure
 
 LABEL = "ipt_16.tpb_512"
@@ -96,6 +99,54 @@ def test_each_workload_is_measured_twice_with_the_same_variants(monkeypatch, cap
         ("cub.bench.reduce.sum$", (LABEL,), None, 2),
     ]
     assert f"  {LABEL}: 1.1000, 1.3000\n" in capsys.readouterr().out
+
+
+def test_both_ways_measure_the_same_variants(monkeypatch, capsys, tmp_path):
+    asked = []
+
+    def by_events(_session, _where, wanted, *, effort):
+        asked.append(("events", wanted.labels, effort.processes))
+        return document(variant(1.1))
+
+    def by_nvbench(_checkout, _where, labels, *, effort):
+        asked.append(("nvbench", labels, effort.rounds))
+        return document(variant(1.2 if "ipt_11.tpb_800" in labels else 1.105))
+
+    monkeypatch.setattr(measure_check, "open_session", lambda _: None)
+    monkeypatch.setattr(measure_check, "measure_variants", by_events)
+    monkeypatch.setattr(measure_check, "measure_checkout", by_nvbench)
+    (found,) = measure_check.compare_ways(tmp_path)
+    assert "1.1000 and 1.2000, whose intervals are apart" in found
+    assert [way for way, *_ in asked] == ["events", "nvbench"] * 4
+    assert all(a[1] == b[1] for a, b in zip(asked[::2], asked[1::2], strict=True))
+    assert "by events and by NVBench" in capsys.readouterr().out
+
+
+def ways():
+    """By benchmark and variant: both scores, of what was measured on an H200."""
+    with (folder("fixtures") / "measured/both_ways.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = {}
+    for row in rows:
+        sizes = sorted({r["point"].split()[0] for r in rows if r["benchmark"] == row["benchmark"]})
+        weight = importance(sizes.index(row["point"].split()[0]), len(sizes))
+        ratios = [
+            float(row[f"{way}_base"]) / float(row[way]) * weight for way in ("events", "nvbench")
+        ]
+        found.setdefault((row["benchmark"], row["variant"]), []).append((*ratios, weight))
+    return {
+        key: [sum(one[n] for one in all_of) / sum(one[2] for one in all_of) for n in (0, 1)]
+        for key, all_of in found.items()
+    }
+
+
+def test_events_and_cccl_s_own_benchmarks_agreed_on_a_gpu():
+    found = ways()
+    assert len({benchmark for benchmark, _ in found}) == 4
+    assert len(found) == 8
+    for key, (events, nvbench) in found.items():
+        # What scores of repeated searches differ by at most; see docs/measuring.md.
+        assert events == pytest.approx(nvbench, abs=0.012), key
 
 
 def test_rows_that_are_lost_are_found(tmp_path):

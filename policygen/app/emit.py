@@ -57,7 +57,7 @@ def emit_selectors(
     """Makes the text of a header, and shows what it does; `out` is what it shall be called."""
     target, cub = parse_target([] if arch is None else [arch]), session.cub
     spelled = _namespace(namespace, out)
-    _check_version(cub)
+    check_takes_selectors(cub)
     ask = _Compiler(cub, session.progress)
     with ranked(results, rules, session.note) as found:
         emitter = _emitter(found, ask, target, force=force)
@@ -102,7 +102,7 @@ def taken_by_selectors(
     progress: Progress | None,
 ) -> tuple[EmitAction, ...]:
     """The workloads that a header for a tree would return policies for."""
-    _check_version(cub)
+    check_takes_selectors(cub)
     tuned = _emitter(results, _Compiler(cub, progress), target, force=force).emit(wanted)
     actions = (action for each in tuned for part in each.parts for action in part.actions)
     return tuple(action for action in actions if action.decision == "write")
@@ -142,7 +142,8 @@ def _namespace(given: str | None, out: str | None) -> str:
     return stem if _IDENTIFIER.fullmatch(stem) else DEFAULT_NAMESPACE
 
 
-def _check_version(cub: Cub) -> None:
+def check_takes_selectors(cub: Cub) -> None:
+    """Refuses a CUB whose public API takes no policy selectors."""
     if numbers(cub.version)[:2] < SINCE:
         raise InputError(
             f"CUB {cub.version} takes no policy selectors in its public API",

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.app.filters import Filter
@@ -15,6 +15,7 @@ from policygen.app.search_batches import BatchCompiler
 from policygen.app.search_cluster import cluster_place
 from policygen.app.search_places import HeldGpus, SearchMachines, SearchPlace
 from policygen.app.search_results import searched_workload
+from policygen.app.search_starts import earlier_labels, selected_policies, starts_of
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import MEMORY, MakesObjects
@@ -22,6 +23,7 @@ from policygen.measure.control import controlling, worker_command
 from policygen.measure.database import open_measurements
 from policygen.measure.distinct import Classifier
 from policygen.measure.gpus import ListedGpu, check_one_model, device_environment, find_gpus
+from policygen.measure.meaning import Policy
 from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
 from policygen.measure.opened import OpenedWorkload
 from policygen.measure.sessions import About
@@ -40,13 +42,16 @@ from policygen.search.notes import SearchNotes
 from policygen.search.pool import GpuPool
 from policygen.search.rung_rows import RungRows
 from policygen.search.strategies.known import StrategyName, make_strategy
-from policygen.search.workload import SearchSpaceOf, WorkloadSearch, base_values
+from policygen.search.workload import SearchSpaceOf, WorkloadSearch, nearest_values
+from policygen.steps import spelled
 from policygen.stopping import Stopped
 
 EXHAUSTIVE = 4_200
 """Distinct variants that are all tried, where the budget allows it."""
 CORE_SECONDS = 1.0
 """Of a variant, compiled among others: before the first batch it is not known better."""
+OVER = 1.1
+"""What is spent over this share of a budget is told."""
 PER_SLOT = 24
 """Variants of a batch for each unit that is compiled at once: more learn less often from what was
 measured, fewer pay more for the headers."""
@@ -64,8 +69,12 @@ class SearchWanted:
     count: int | None = None
     """As many variants of each workload at most."""
     spaces: Spaces | None = None
-    starts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By benchmark: variants to try first."""
+    beside: bool = False
+    """Whether nvcc may work while variants are screened."""
+    starts: Sequence[str] = ()
+    """Labels that are tried first, where a space has them."""
+    earlier: Sequence[Path] = ()
+    """Databases whose best variants are tried first."""
 
 
 def search_variants(
@@ -91,6 +100,9 @@ def search_variants(
         problems = {
             point: one.in_line for point, one in opened.items() if isinstance(one, PolicygenError)
         }
+        first = _First(
+            selected_policies(session, opened, place.arch), earlier_labels(wanted.earlier)
+        )
         compiler = place.compiler(Path(stack.enter_context(work_folder())))
         runner = compiler.make(ObjectSource(runner_text(), (), place.arch))
         gpus = stack.enter_context(place.held(runner))
@@ -105,7 +117,7 @@ def search_variants(
             if isinstance(one, PolicygenError):
                 continue
             try:
-                made = _workload_search(one, wanted, where, effort.seed, place.slots)
+                made = _workload_search(one, wanted, first, where, effort.seed, place.slots)
             except InputError as error:
                 problems[point] = error.in_line
                 continue
@@ -126,11 +138,17 @@ def search_variants(
                 count=wanted.count,
                 processes=effort.processes,
                 rounds=effort.rounds,
+                beside=wanted.beside,
             ),
             asked,
         )
         driver = SearchDriver(bench, notes, searches, budget, _telling(observer, budget))
         ended = _run(driver) if searches else None
+        if wanted.budget is not None and budget.spent > OVER * wanted.budget:
+            session.note(
+                f"the budget of {spelled(wanted.budget)} is less than one batch and its finalists"
+                f" take: {spelled(budget.spent)} were spent"
+            )
         found = [searched_workload(one, rungs, rows, ended) for one in searches.values()]
         found += [
             SearchedWorkload(benchmark=name, workload=dict(axes), problem=reason)
@@ -151,6 +169,14 @@ def search_variants(
             workloads=tuple(found),
             seconds=time.monotonic() - begun,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What is tried before anything was learned, by benchmark."""
+
+    policies: Mapping[str, Sequence[Policy]]
+    labels: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +254,21 @@ def _run(driver: SearchDriver) -> Ended:
 
 
 def _workload_search(
-    opened: OpenedWorkload, wanted: SearchWanted, where: Filter, seed: int, slots: int
+    opened: OpenedWorkload,
+    wanted: SearchWanted,
+    first: "_First",
+    where: Filter,
+    seed: int,
+    slots: int,
 ) -> WorkloadSearch:
     classifier = Classifier(opened.space, opened.meaning)
     counts = classifier.counts()
     space = SearchSpaceOf(classifier)
-    nearest, same = base_values(classifier)
-    named = (space.values(label) for label in wanted.starts.get(opened.meaning.point[0], ()))
-    starts = [nearest, *(values for values in named if values is not None)]
+    nearest, same = nearest_values(classifier, opened.meaning.base)
+    labels = (*wanted.starts, *first.labels.get(opened.meaning.point[0], ()))
+    labelled = (space.values(label) for label in labels)
+    selected = [opened.meaning.base, *first.policies.get(opened.meaning.point[0], ())]
+    starts = [*starts_of(classifier, selected), *(one for one in labelled if one is not None)]
     name = wanted.strategy or _fitting(counts.distinct, wanted.budget, slots)
     declared = {key: values for run in opened.runs for key, values in declared_axes(run).items()}
     keeps = lambda values: is_meant(values, where)  # noqa: E731

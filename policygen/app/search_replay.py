@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from policygen.app.inputs import Inputs, ResultFiles, nothing_matches, open_inputs
 from policygen.errors import InputError
+from policygen.model.labels import as_label
 from policygen.model.replay import BestVariant, ReplayedSpace, ReplayRun, SearchReplay
 from policygen.model.workload import axis_name
 from policygen.results.confidence import SampleReader
@@ -15,6 +16,7 @@ from policygen.search.recorded import RecordedSpace, recorded_space
 from policygen.search.replay import curve_of, replay
 from policygen.search.strategies.known import STRATEGIES, StrategyName, make_strategy
 from policygen.steps import HowFar, Progress
+from policygen.untrusted import visible
 
 NAMES = STRATEGIES
 """What strategies are called."""
@@ -40,6 +42,13 @@ class Replaying:
     """As many batches are asked for before one is told; a search measures while it compiles."""
     samples: int = SAMPLES
     """Of each runtime workload, by which the strategy is told scores; 0: what was recorded."""
+    starts: tuple[str, ...] | None = None
+    """Labels to begin with; none: what databases name, and for `random` nothing."""
+
+    @property
+    def begins(self) -> tuple[str, ...] | None:
+        """The same, where what databases name is none for a baseline."""
+        return () if self.starts is None and self.strategy == "random" else self.starts
 
 
 def replay_search(
@@ -48,13 +57,14 @@ def replay_search(
     """Runs a strategy on each workload of databases as if it measured; needs no GPU."""
     how, warnings = how or Replaying(), Warnings()
     with open_inputs(given) as files:
-        spaces = recorded_spaces(given, files, warnings, sampled=how.samples > 0)
+        sampled = how.samples > 0
+        spaces = recorded_spaces(given, files, warnings, sampled=sampled, starts=how.begins)
         named = [_described(one, files) for one in spaces]
     if not spaces:
-        told = "".join(f"\n{one}" for one in warnings.all)
-        if told:
-            raise InputError(f"no variant can be compared with base{told}")
-        raise nothing_matches(given.where, given.files)
+        if not warnings.all:
+            raise nothing_matches(given.where, given.files)
+        told = "\n".join(visible(str(one)) for one in warnings.all)
+        raise InputError("no variant can be compared with base", told)
     return SearchReplay(
         strategy=how.strategy,
         batch=how.batch,
@@ -67,7 +77,12 @@ def replay_search(
 
 
 def recorded_spaces(
-    given: ResultFiles, files: Inputs, warnings: Warnings, *, sampled: bool
+    given: ResultFiles,
+    files: Inputs,
+    warnings: Warnings,
+    *,
+    sampled: bool,
+    starts: Sequence[str] | None = None,
 ) -> list[RecordedSpace]:
     """Those of all workloads that are asked for; GPUs and versions are kept apart."""
     where, found = given.where, []
@@ -77,7 +92,7 @@ def recorded_spaces(
     ):
         for case in cases:
             reader = SampleReader(case, decoder, warnings.add) if sampled else None
-            space = recorded_space(score_case(case, files.declared), reader)
+            space = recorded_space(score_case(case, files.declared), reader, starts)
             if space is not None:
                 found.append(space)
     return found
@@ -99,6 +114,7 @@ def _described(space: RecordedSpace, files: Inputs) -> ReplayedSpace:
         incomplete=scores.incomplete,
         sampled=bool(space.cells),
         approximate=scores.approximate,
+        starts=tuple(as_label(space.domain.named(one)) for one in space.starts),
         best=BestVariant(variant=space.label(best), score=space.score[best]),
     )
 
@@ -120,7 +136,7 @@ def _runs(
 
 
 def _run(space: RecordedSpace, about: ReplayedSpace, how: Replaying, seed: int) -> ReplayRun:
-    strategy = make_strategy(how.strategy, space.domain, seed)
+    strategy = make_strategy(how.strategy, space.domain, seed, space.starts)
     most = len(space.place) if how.variants is None else how.variants
     told = space.told(how.samples, seed)
     found = replay(strategy, told, most=most, batch=how.batch, late=how.late)

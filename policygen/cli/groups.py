@@ -120,10 +120,11 @@ COMMANDS = LazyGroup(
         " from.",
         "review": "Shows what a change of tuning headers means, made by policygen or by hand.",
         "scan": "Shows every tuning family and entry of a tree.",
-        "search": "Finds the best variants of workloads on a GPU; --replay tries a strategy on what"
-        " was measured.",
+        "search": "Finds the best variants of workloads on a GPU of this machine.",
         "status": "Shows where a tree stands: what was applied, what is open, what was proved, what"
         " to do next.",
+        "tune": "Finds faster policies for workloads on this GPU, and writes a header that gives"
+        " them to CUB.",
         "undo": "Takes the last apply back, or the last N in one go; every byte is as it was"
         " before.",
         "verify-effect": "Shows that the last apply has its effect: what was written is selected,"

@@ -1,9 +1,6 @@
 """`policygen search`: finds the best variants of workloads, or shows how a strategy finds them."""
 
-import re
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +8,10 @@ import click
 
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
-from policygen.app.measure import PROCESSES, ROUNDS, Effort
-from policygen.app.measure_variants import SEED, spaces_of
+from policygen.app.measure import PROCESSES, ROUNDS
+from policygen.app.measure_variants import spaces_of
 from policygen.app.notes import tell_warnings
 from policygen.app.search import SearchWanted, search_variants
-from policygen.app.search_places import SearchMachines
 from policygen.app.search_replay import (
     BATCH,
     DEFAULT,
@@ -29,47 +25,25 @@ from policygen.cli.options import cub_option, filter_options, output_options
 from policygen.cli.output import Output
 from policygen.cli.progress import compile_progress, warn
 from policygen.cli.result_options import bench_option
+from policygen.cli.search_options import (
+    COUNT,
+    budget_option,
+    effort_of,
+    gpu_options,
+    machines_of,
+    stop_asked,
+)
 from policygen.errors import InputError
 from policygen.report.searching import print_line, shown, telling
 from policygen.report.views.replay import print_replay
 from policygen.report.views.search import print_searched
 
-COUNT = click.IntRange(min=1)
-BUDGET = "20m"
-UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_BUDGET = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
-
-
-def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> float:
-    """`90`, `90s`, `20m`, `1.5h`."""
-    match = _BUDGET.fullmatch(text)
-    if match is None or not float(match[1]):
-        raise click.BadParameter(f"{text!r} is no time such as 90s, 20m or 1.5h")
-    return float(match[1]) * UNITS[match[2]]
-
-
-def gpus_of(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[int, ...] | None:
-    """`0`, `0,2`, or all of them."""
-    parts = [part for text in texts for part in text.split(",")]
-    if parts == ["all"]:
-        return None
-    for part in parts:
-        if not (part.isascii() and part.isdigit()):
-            raise click.BadParameter(f"{part!r} is no number of a GPU, nor `all` alone")
-    return tuple(map(int, parts))
+NOTHING = "none"
+"""To begin with."""
 
 
 @click.command()
-@click.option(
-    "--budget",
-    default=BUDGET,
-    show_default=True,
-    metavar="TIME",
-    callback=seconds_of,
-    help="Time for all workloads together, over all runs of the command: 90s, 20m, 1.5h.",
-)
+@partial(budget_option, default="20m")
 @click.option(
     "--db",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -85,7 +59,6 @@ def gpus_of(
 @click.option(
     "--variants", type=COUNT, metavar="K", help="As many of each workload at most.  [default: all]"
 )
-@click.option("--seed", type=int, default=SEED, show_default=True, help="Of all that is drawn.")
 @click.option(
     "--processes",
     type=COUNT,
@@ -97,27 +70,20 @@ def gpus_of(
     "--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs in each of those at most."
 )
 @click.option(
-    "--gpu",
-    "gpus",
+    "--compile-beside",
+    "beside",
+    is_flag=True,
+    help="Compile a batch while another is screened: what is tried next knows less then.",
+)
+@click.option(
+    "--start-db",
+    "start_dbs",
     multiple=True,
-    default=["0"],
-    callback=gpus_of,
-    metavar="N",
-    help="Its number; 0,1 or all: several of one model. Repeatable.  [default: 0]",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="DB",
+    help="Try the best variants of this database first. Repeatable.",
 )
-@click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    help="Compile and measure on the workers of this Dask scheduler: tcp://HOST:8786, or its file.",
-)
-@click.option(
-    "--wait",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="As long for a GPU on which somebody measures.",
-)
-@click.option("--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]")
+@gpu_options
 @click.option(
     "--replay",
     "replays",
@@ -141,6 +107,14 @@ def gpus_of(
     help="With --replay: samples by which the strategy is told scores; 0: what was recorded."
     f"  [default: {SAMPLES}]",
 )
+@click.option(
+    "--start",
+    "starts",
+    multiple=True,
+    metavar="LABEL",
+    help="Begin with this variant, too; with --replay with it alone, or with none. Repeatable."
+    "  [default: what CUB selects here and for other types; of a replay what the database names]",
+)
 @bench_option
 @filter_options
 @cub_option
@@ -157,13 +131,11 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
     """
     if replays:
         return _replay(output, replays, given)
-    if given["scheduler"] is not None and given["gpus"] != (0,):
-        raise InputError(
-            "--gpu chooses GPUs of this machine, and --scheduler uses those of its workers",
-            "Give one of both; CUDA_VISIBLE_DEVICES tells a worker which GPU is its own.",
-        )
     if given["db"] is None:
-        raise InputError("a search needs a database to write to", "Name one: --db run.db")
+        raise InputError(
+            "a search needs a database to write to",
+            "Name one: --db run.db; --replay DB tries strategies without a GPU.",
+        )
     teller = telling(as_json=output.as_json, quiet=output.quiet)
     session = open_session(given["cub"], progress=teller.progress, note=warn)
     where = Filter((), given["regex"], given["axes"], ())
@@ -172,13 +144,9 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
         strategy=given["strategy"],
         count=given["variants"],
         spaces=spaces_of(given["benches"]),
-    )
-    effort = Effort(
-        processes=given["processes"],
-        rounds=given["rounds"],
-        seed=given["seed"],
-        slots=given["jobs"],
-        patience=given["wait"],
+        beside=given["beside"],
+        starts=tuple(one for one in given["starts"] if one != NOTHING),
+        earlier=given["start_dbs"],
     )
     with stop_asked() as asked:
         document = shown(
@@ -188,8 +156,8 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
                 where,
                 wanted,
                 given["db"],
-                effort=effort,
-                machines=SearchMachines(given["gpus"], given["scheduler"]),
+                effort=effort_of(given),
+                machines=machines_of(given),
                 observer=teller,
                 asked=lambda: bool(asked),
             ),
@@ -205,7 +173,10 @@ def _replay(output: Output, replays: tuple[str, ...], given: dict[str, Any]) -> 
     """`search --replay`."""
     where = Filter(regex=given["regex"], axes=given["axes"])
     names = ("strategy", "variants", "seed", "seeds", "batch", "samples")
-    how = Replaying(**{name: given[name] for name in names if given[name] is not None})
+    chosen = {name: given[name] for name in names if given[name] is not None}
+    if given["starts"]:
+        chosen["starts"] = tuple(one for one in given["starts"] if one != NOTHING)
+    how = Replaying(**chosen)
     document = replay_search(
         ResultFiles(replays, given["benches"], where=where),
         how,
@@ -214,20 +185,3 @@ def _replay(output: Output, replays: tuple[str, ...], given: dict[str, Any]) -> 
     output.show(document, print_replay)
     tell_warnings(document.warnings, warn)
     return 0
-
-
-@contextmanager
-def stop_asked() -> Iterator[list[int]]:
-    """Notes the first Ctrl-C, so that what runs is ended and written; the second ends at once."""
-    asked: list[int] = []
-
-    def note(number: int, _frame: object) -> None:
-        if asked:
-            signal.default_int_handler(number, None)
-        asked.append(number)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)

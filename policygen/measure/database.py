@@ -22,7 +22,14 @@ from policygen.results.decoder import Decoder
 from policygen.results.provenance import FAILURES, NOISE, ROWS, SESSIONS, TIMES, workload_text
 from policygen.results.samples import BadSamplesError, Samples, encode
 
-CODES: Mapping[Kind, str] = {"wrong": "1", "memory": "2", "error": "3", "crash": "4", "hang": "42"}
+CODES: Mapping[Kind, str] = {
+    "wrong": "1",
+    "memory": "2",
+    "error": "3",
+    "crash": "4",
+    "compile": "5",
+    "hang": "42",
+}
 """Of runs that failed; 42 is CCCL's own for one that takes too long."""
 
 
@@ -149,7 +156,8 @@ class MeasuringSession:
                     *(failure.kind, failure.reason, now()),
                 ),
             )
-            self._log(connection, "runs", spot.algorithm, variant, CODES[failure.kind], elapsed)
+            log = "builds" if failure.kind == "compile" else "runs"
+            self._log(connection, log, spot.algorithm, variant, CODES[failure.kind], elapsed)
 
     def built(self, algorithm: str, variant: str, code: str, elapsed: float) -> None:
         """Writes that a variant was compiled, or was not: `0` is fine."""

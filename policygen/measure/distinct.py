@@ -13,6 +13,8 @@ from policygen.measure.meaning import Meaning, Policy, PolicyPart
 from policygen.measure.space import SearchSpace, Variant
 from policygen.model.labels import as_label
 
+RULES = 3
+"""As many rules are told that forbid all variants."""
 FIRST, DRAWN, SEED = 256, 4096, 1
 """How many variants are tried until one can be: the first ones, and some from everywhere."""
 
@@ -172,8 +174,11 @@ class Classifier:
                     refusals[error.in_line] += 1
                     continue
                 return self.first
-            ((reason, _),) = refusals.most_common(1)
-            raise InputError(f"no variant of {self.meaning.benchmark.name} can be: {reason}")
+            told = "; ".join(f"{count:,}: {why}" for why, count in refusals.most_common(RULES))
+            raise InputError(
+                f"no variant of {self.meaning.benchmark.name} can be: of"
+                f" {refusals.total():,} that were looked at, {told}"
+            )
         return self.first
 
     def _outcomes(self, variant: Variant) -> Iterator[_Outcome]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from policygen.errors import InputError
 
-Kind = Literal["wrong", "crash", "hang", "memory", "error"]
+Kind = Literal["wrong", "crash", "hang", "memory", "error", "compile"]
 
 
 class LostGpuError(InputError):

@@ -37,6 +37,8 @@ class ReplayedSpace(ReplayedWorkload):
     """Whether there are samples: without them a strategy is told recorded scores."""
     approximate: bool
     """The weights come from the axis values present, for want of the declared ones."""
+    starts: tuple[Variant, ...]
+    """What the strategy began with, in the values that the space has; it need not be there."""
     best: BestVariant
 
 

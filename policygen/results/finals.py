@@ -9,6 +9,17 @@ from policygen.results.measured_noise import NoiseKey, key_of
 from policygen.results.provenance import LAST, RUNGS, SESSIONS, VERSION, own_version
 
 _ROWS = 1_000_000
+_NEEDED = {
+    "algorithm",
+    "bench",
+    "workload",
+    "variant",
+    "session",
+    "rung",
+    "process",
+    "base",
+    "center",
+}
 Finals = Mapping[NoiseKey, Mapping[tuple[int, str], Sequence[float]]]
 """By runtime workload, session and variant: the logarithm of base over variant in each process."""
 
@@ -16,6 +27,8 @@ Finals = Mapping[NoiseKey, Mapping[tuple[int, str], Sequence[float]]]
 def find_finals(connection: sqlite3.Connection, names: Mapping[str, Sequence[str]]) -> Finals:
     """What a database has; what is no time of a process counts for nothing."""
     if own_version(connection, names) != VERSION or not {RUNGS, SESSIONS} <= names.keys():
+        return {}
+    if not {*names[RUNGS]} >= _NEEDED:
         return {}
     found: dict[NoiseKey, dict[tuple[int, str], list[float]]] = {}
     rows = connection.execute(

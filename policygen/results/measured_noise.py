@@ -88,10 +88,18 @@ def key_of(cells: Sequence[object]) -> NoiseKey | None:
     if len(texts) != 6:
         return None
     gpu, ctk, cccl, algorithm, subbench, workload = texts
+    axes = workload_of(workload)
+    return None if axes is None else (gpu, ctk, cccl, algorithm, subbench, workload_text(axes))
+
+
+def workload_of(cell: object) -> dict[str, str] | None:
+    """The axes and values that a cell has as text; none where it has something else."""
+    if not isinstance(cell, str):
+        return None
     try:
-        axes = json.loads(workload)
+        axes = json.loads(cell)
     except (ValueError, RecursionError):
         return None
     if not isinstance(axes, dict) or not all(isinstance(value, str) for value in axes.values()):
         return None
-    return gpu, ctk, cccl, algorithm, subbench, workload_text(axes)
+    return axes

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.measure.device import VariantFunction
+from policygen.measure.outcomes import Failure
 from policygen.measure.run import RuntimeSpot
 from policygen.model.labels import BASE
 from policygen.search.gpu import Asked, Functions, MeasuresRungs
 from policygen.search.measuring import RungFound, RungTask, measure_rung
-from policygen.search.rung_rows import RungRow, RungRows
+from policygen.search.rung_rows import KeptRung, RungRows
 from policygen.search.rung_scores import WeighedSpot
 from policygen.search.target import SearchTarget
 
@@ -54,6 +55,8 @@ class SearchEffort:
     """Of the last rung, each of them fresh."""
     rounds: int = 20
     """In each of those, at most."""
+    beside: bool = False
+    """Whether a batch is compiled while another one is screened; never while finalists run."""
 
 
 @dataclass(slots=True)
@@ -107,7 +110,13 @@ class SearchBench:
         self.processes += 1
         return self.processes
 
-    def known(self, target: SearchTarget) -> list[tuple[WeighedSpot, list[RungRow]]]:
+    def refuse(self, target: SearchTarget, failed: Reasons) -> None:
+        """Writes that nvcc, or CUB's own rules, refuse variants; they are not compiled again."""
+        spot = target.points[0].spot
+        for label, (_, reason) in failed.items():
+            self.rows.fail(spot, label, Failure("compile", reason), 0.0)
+
+    def known(self, target: SearchTarget) -> list[tuple[WeighedSpot, list[KeptRung]]]:
         """What the database has of a workload's rungs."""
         return [(point.weighed, self.rows.of(point.spot)) for point in target.points]
 

@@ -20,7 +20,7 @@ SURE, LEAST_SURE = 0.002, 5
 WORST = Rules().worst_allowed - 0.005
 """What loses more than this on a runtime workload would not be chosen, whatever it gains elsewhere;
 with what noise may make of it."""
-RESTART = 3.0
+RESTART = 1.0
 """Seconds that a fresh process takes until it measures, at most."""
 WARM, BESIDE = 2.0, 0.00015
 """A sample takes so many times a run, and so many seconds besides."""

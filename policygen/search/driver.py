@@ -79,8 +79,8 @@ class SearchDriver:
         ready: Compiled = {}
         with threads(1) as background:
             while True:
-                if ready and not self._looked(ready):
-                    # What a round takes, and what to try next, is not known before.
+                if not (self.bench.effort.beside and self._looked(ready)):
+                    # What a round takes, and what to try next, is not known before the first.
                     self._screen_all(ready)
                     ready = {}
                 batch, why = self._next(self.screening if ready else 0.0)
@@ -149,6 +149,7 @@ class SearchDriver:
         seed = self.bench.effort.seed + len(one.history)
         task = RungTask(SCREENING, known.bases, made.functions, rounds, seed)
         found = self.bench.measure(target, task)
+        self.bench.refuse(target, made.failed)
         one.tell(found.scores, {**made.failed, **failures(found)})
         self._took(f"screening {name}", one, begun)
         self._tell("batch", one, SCREENING)

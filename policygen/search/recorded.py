@@ -16,6 +16,7 @@ from policygen.results.load import Floats
 from policygen.results.samples import Samples
 from policygen.results.score import Scores
 from policygen.search.domain import Domain, Values
+from policygen.search.starts import recorded_starts, starts_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,11 @@ class RecordedSpace:
     others: int
     """Variants with other parameters, which are left out."""
     cells: tuple[SampledCell, ...] = ()
+    starts: tuple[Values, ...] = ()
+    """What a search would begin with; none of them need be recorded."""
 
     def label(self, values: Values) -> str:
-        """What a variant is called."""
+        """What a recorded variant is called."""
         return self.scores.case.variants[int(self.scores.index[self.place[values]])]
 
     @property
@@ -74,10 +77,13 @@ class RecordedSpace:
         return [replace(part, centers=own) for part, own in parts]
 
 
-def recorded_space(scores: Scores, reader: SampleReader | None = None) -> RecordedSpace | None:
+def recorded_space(
+    scores: Scores, reader: SampleReader | None = None, starts: Sequence[str] | None = None
+) -> RecordedSpace | None:
     """The space of a workload, with samples; none where no variant was measured whole.
 
-    Variants whose parameters are not those of most are left out.
+    Variants whose parameters are not those of most are left out. It begins with `starts`, or with
+    what the databases say.
     """
     names = [scores.case.variants[int(index)] for index in scores.index]
     parsed = [(at, parse_label(name) or {}) for at, name in enumerate(names) if name != BASE]
@@ -94,7 +100,11 @@ def recorded_space(scores: Scores, reader: SampleReader | None = None) -> Record
     }
     domain = Domain(ranges, lambda values: values if values in place else None)
     cells = () if reader is None else tuple(_cells(scores, reader))
-    return RecordedSpace(scores, domain, place, len(parsed) - len(kept), cells)
+    if starts is None:
+        known = recorded_starts(scores.case)
+        starts = [label for label in known if (parse_label(label) or {}).keys() == most]
+    begin = starts_in(domain, starts)
+    return RecordedSpace(scores, domain, place, len(parsed) - len(kept), cells, begin)
 
 
 def _cells(scores: Scores, reader: SampleReader) -> list[SampledCell]:

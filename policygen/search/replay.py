@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.search.domain import Values
-from policygen.search.strategy import Outcome, Strategy
+from policygen.search.strategy import AskedVariant, Strategy
 
 Curve = tuple[tuple[int, float], ...]
 """Evaluations, and the best score until then."""
@@ -46,7 +46,7 @@ def replay(
             return ReplayedOrder(tuple(evaluated), invalid)
         if len(waiting) > late or not asked:
             done = waiting.pop(0)
-            strategy.tell([Outcome(values, told.get(values)) for values in done])
+            strategy.tell([AskedVariant(values, told.get(values)) for values in done])
 
 
 def curve_of(scores: Sequence[float]) -> Curve:

@@ -22,7 +22,7 @@ SCREENING, SHARPER = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class RungRow:
+class KeptRung:
     """A variant on a runtime workload in one process."""
 
     variant: str
@@ -90,7 +90,7 @@ class RungRows:
         """Writes how long something took."""
         self._session.time(step, seconds)
 
-    def of(self, spot: RowSpot) -> list[RungRow]:
+    def of(self, spot: RowSpot) -> list[KeptRung]:
         """What is known of a runtime workload, in the order in which it was written."""
         rows: list[Any] = self._session.writer.rows(
             "SELECT r.variant, r.rung, r.session, r.process, r.center, r.base,"  # noqa: S608
@@ -101,7 +101,7 @@ class RungRows:
             *named(spot),
         )
         return [
-            RungRow(variant, rung, (session, process), center, base, count)
+            KeptRung(variant, rung, (session, process), center, base, count)
             for variant, rung, session, process, center, base, count in rows
         ]
 

@@ -8,7 +8,7 @@ from policygen.measure.statistics import PointTimes
 from policygen.measure.tables import RowSpot
 from policygen.measure.times import runtime_axes
 from policygen.model.labels import BASE
-from policygen.search.rung_rows import RungRow
+from policygen.search.rung_rows import KeptRung
 
 _Process = tuple[int, int]
 
@@ -22,7 +22,7 @@ class WeighedSpot:
 
 
 def rung_scores(
-    points: Sequence[tuple[WeighedSpot, Sequence[RungRow]]], rung: int
+    points: Sequence[tuple[WeighedSpot, Sequence[KeptRung]]], rung: int
 ) -> dict[str, float]:
     """The mean over processes by variant; a process counts that was on all runtime workloads."""
     found: dict[str, list[float]] = {}
@@ -35,7 +35,7 @@ def rung_scores(
 
 
 def rung_least(
-    points: Sequence[tuple[WeighedSpot, Sequence[RungRow]]], rung: int
+    points: Sequence[tuple[WeighedSpot, Sequence[KeptRung]]], rung: int
 ) -> dict[str, float]:
     """By variant the ratio of the runtime workload on which it is worst."""
     return {
@@ -48,7 +48,7 @@ def rung_least(
 
 
 def rung_times(
-    points: Sequence[tuple[WeighedSpot, Sequence[RungRow]]], rung: int
+    points: Sequence[tuple[WeighedSpot, Sequence[KeptRung]]], rung: int
 ) -> list[PointTimes]:
     """What statistics take, of the processes that were on all runtime workloads."""
     known = _everywhere(points, rung)
@@ -77,7 +77,7 @@ def rung_times(
 
 
 def _everywhere(
-    points: Sequence[tuple[WeighedSpot, Sequence[RungRow]]], rung: int
+    points: Sequence[tuple[WeighedSpot, Sequence[KeptRung]]], rung: int
 ) -> dict[str, dict[_Process, list[tuple[float, float]]]]:
     """Variant → process → base and its own time on each runtime workload."""
     by_point: list[Mapping[tuple[str, _Process], tuple[float, float]]] = [

@@ -8,7 +8,7 @@ from policygen.search.domain import Values
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AskedVariant:
     """What became of a variant that was asked for."""
 
     values: Values
@@ -26,5 +26,5 @@ class Strategy(Protocol):
     def ask(self, count: int) -> list[Values]:
         """As many variants; fewer where there are no more."""
 
-    def tell(self, outcomes: Sequence[Outcome]) -> None:
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
         """What became of variants, also of such as it has not asked for: of an earlier session."""

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 
 from policygen.errors import InputError
 from policygen.measure.distinct import Classifier, SpaceCounts
+from policygen.measure.meaning import Policy
 from policygen.measure.opened import OpenedWorkload
 from policygen.measure.tables import RowSpot
 from policygen.model.labels import as_label
 from policygen.model.workload import Point
 from policygen.results.declared import DeclaredAxes
 from policygen.search.domain import Domain, Values
-from policygen.search.strategy import Outcome, Strategy
+from policygen.search.strategy import AskedVariant, Strategy
 from policygen.search.target import SearchTarget
 
 Key = tuple[int, ...]
@@ -74,14 +75,14 @@ class SearchSpaceOf:
         return key
 
 
-def base_values(classifier: Classifier) -> tuple[Values, bool]:
-    """The variant that comes nearest to what CUB selects, and whether it is the same.
+def nearest_values(classifier: Classifier, policy: Policy) -> tuple[Values, bool]:
+    """The variant that comes nearest to a policy, and whether it is the same.
 
     One parameter after the other, until nothing comes nearer.
     """
     space = classifier.space
     best = dict(classifier.possible)
-    distance = _distance(classifier, best)
+    distance = _distance(classifier, best, policy)
     assert distance is not None
     better = True
     while better and distance > 0:
@@ -89,20 +90,23 @@ def base_values(classifier: Classifier) -> tuple[Values, bool]:
         for label, values in space.ranges.items():
             for value in values:
                 other = {**best, label: value}
-                found = _distance(classifier, other)
+                found = _distance(classifier, other, policy)
                 if found is not None and found < distance:
                     best, distance, better = other, found, True
     return tuple(best[label] for label in space.labels), distance == 0
 
 
-def _distance(classifier: Classifier, variant: Mapping[str, int]) -> float | None:
-    """How far a policy is from base's: fields that differ count one, numbers less by nearness."""
+def _distance(classifier: Classifier, variant: Mapping[str, int], wanted: Policy) -> float | None:
+    """How far policies are apart: fields that differ count one, numbers less by nearness."""
     try:
         policy = classifier.policy(variant)
     except InputError:
         return None
-    base = classifier.meaning.base
-    return sum(_apart(policy[name], base[name]) for name in base if policy.get(name) != base[name])
+    return sum(
+        _apart(policy.get(name), value)
+        for name, value in wanted.items()
+        if policy.get(name) != value
+    )
 
 
 def _apart(one: str | None, other: str) -> float:
@@ -189,5 +193,5 @@ class WorkloadSearch:
         for label, score in found:
             values = self.space.values(label)
             if values is not None:
-                outcomes.append(Outcome(values, score))
+                outcomes.append(AskedVariant(values, score))
         self.strategy.tell(outcomes)

@@ -62,7 +62,9 @@ TABLE = {
     "resolve": {*TREE, *FILTER, *ARCH, *FORCE},
     "review": {*TREE, *FORCE, "--base", "--format"},
     "scan": {*TREE, *FILTER, *ARCH, *FORCE},
+    "search": {*TREE, *FILTER, *FORCE, "--db", "--bench", "--budget", "--replay"},
     "status": {*TREE, *FORCE},
+    "tune": {*TREE, *FILTER, *FORCE, "--db", "--budget"},
     "undo": {*TREE, *FORCE},
     "verify-effect": {*TREE, *ARCH, *FORCE},
     "verify-sass": {*TREE, *FILTER, *ARCH, *FORCE, "--base"},
@@ -105,7 +107,7 @@ def options(command):
 
 
 # What is written by a search is one file, and read by others as one of many.
-WRITES = {("measure", "--db"): "FILE"}
+WRITES = {(name, "--db"): "FILE" for name in ("measure", "search", "tune")}
 
 
 def means(option):

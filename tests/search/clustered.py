@@ -190,7 +190,7 @@ def running(folder):
             n_workers=WORKERS,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             resources={"GPU": 1},
             local_directory=str(folder / "scratch"),
             silence_logs=50,

@@ -395,7 +395,7 @@ def test_without_dask_it_says_what_to_install(monkeypatch):
 SCHEDULER = """
 import distributed, sys
 with distributed.LocalCluster(
-    n_workers=1, processes=False, dashboard_address=None, protocol="tcp"
+    n_workers=1, processes=False, dashboard_address=":0", protocol="tcp"
 ) as cluster:
     print(cluster.scheduler_address, flush=True)
     sys.stdin.read()

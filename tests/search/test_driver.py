@@ -159,7 +159,7 @@ class Clock:
 
 def test_the_budget_ends_it_and_the_finalists_still_decide(db):
     one = workload()
-    with driving(db, one=one, budget=30.0, clock=Clock(3.0)) as driver:
+    with driving(db, one=one, budget=18.0, clock=Clock(3.0)) as driver:
         assert driver.run() == "budget"
     assert 0 < len(one.tried) < one.counts.distinct - 1
     assert one.last
@@ -170,11 +170,11 @@ def test_the_budget_ends_it_and_the_finalists_still_decide(db):
 
 def test_a_budget_that_is_spent_tries_nothing_more(db):
     first = workload()
-    with driving(db, one=first, budget=30.0, clock=Clock(3.0)) as driver:
+    with driving(db, one=first, budget=18.0, clock=Clock(3.0)) as driver:
         driver.run()
     before = rungs(db)
     again, gpu = workload(), PretendedGpu()
-    with driving(db, gpu, one=again, budget=30.0, clock=Clock(3.0)) as driver:
+    with driving(db, gpu, one=again, budget=18.0, clock=Clock(3.0)) as driver:
         assert driver.budget.before > 0
         assert driver.run() == "budget"
     assert rungs(db) == before
@@ -212,6 +212,29 @@ def test_stopped_anywhere_it_goes_on_and_measures_nothing_twice(db, stops):
     with driving(db, gpu, one=again) as driver:
         driver.run()
     assert gpu.asked == []
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_batch_is_compiled_while_another_is_screened_if_it_may(db, beside):
+    order, gpu = [], PretendedGpu()
+    compiles, rung = compiling(), gpu.rung
+
+    def told_compile(batch):
+        order.append("compile")
+        return compiles(batch)
+
+    def told_rung(points, seed, asked, **more):
+        order.append("rung")
+        return rung(points, seed, asked, **more)
+
+    gpu.rung = told_rung
+    with driving(db, gpu, compiles=told_compile, beside=beside, count=24) as driver:
+        driver.run()
+    # The first is screened alone, as it tells what a round takes.
+    assert order[:3] == ["compile", "rung", "compile"]
+    assert order.count("compile") == 3
+    if not beside:
+        assert order[:6] == ["compile", "rung"] * 3
 
 
 def test_asked_to_stop_nothing_more_is_compiled(db):

@@ -47,6 +47,8 @@ def _space(
         where = f"{space.gpu}, ctk {space.ctk}, cccl {space.cccl}"
         yield Note(f"{where}: {', '.join(space.databases)}", "dim", folded=True)
     yield Note(f"best: {space.best.variant} {space.best.score:.6f}", folded=True)
+    if head and space.starts:
+        yield Note(f"begins with: {', '.join(space.starts)}", "dim", folded=True)
     yield Note("; ".join(_facts(space, runs)), "dim", folded=True)
     yield Table(
         ("reached", *(Column(name, "n") for name in ("runs", "a quarter", "median", "3 quarters"))),

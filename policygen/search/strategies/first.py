@@ -8,36 +8,42 @@ from random import Random
 import numpy as np
 
 from policygen.search.domain import Domain, Values
-from policygen.search.strategies.features import KINDS, roundness
+from policygen.search.strategies.features import are_kinds, roundness
 
 POWERS = 3
-"""A value that 2, 4 or 8 divides is drawn twice, four or eight times as often as an odd one."""
+"""An amount that 2, 4 or 8 divides is drawn twice, four or eight times as often as an odd one."""
 
 
 class FirstDraws:
-    """Draws values by weights; a lot of variants has each value as often as its weight says."""
+    """Draws lots of variants: of each parameter, one value from each of as many equal shares."""
 
-    def __init__(self, domain: Domain, draw: Random, powers: int = POWERS) -> None:
-        self._ranges, self._draw = tuple(domain.ranges.values()), draw
-        self._until = [list(accumulate(weights(one, powers))) for one in self._ranges]
+    def __init__(self, domain: Domain, draw: Random, rounded: float) -> None:
+        self._ranges, self._draw, self._rounded = tuple(domain.ranges.values()), draw, rounded
+        self._flat = [list(accumulate([1.0] * len(one))) for one in self._ranges]
+        self._round = [list(accumulate(weights(one))) for one in self._ranges]
 
     def lot(self, count: int) -> list[Values]:
-        """As many variants: of each parameter, one value from each of as many equal shares."""
+        """As many variants; some of them favour round numbers."""
+        rounded = sum(self._draw.random() < self._rounded for _ in range(count))
+        found = self._lot(rounded, self._round) + self._lot(count - rounded, self._flat)
+        self._draw.shuffle(found)
+        return found
+
+    def _lot(self, count: int, weighed: Sequence[Sequence[float]]) -> list[Values]:
         columns = []
-        for values, until in zip(self._ranges, self._until, strict=True):
+        for values, until in zip(self._ranges, weighed, strict=True):
             shares = [(place + self._draw.random()) / count for place in range(count)]
             self._draw.shuffle(shares)
             columns.append([_at(values, until, share) for share in shares])
         return list(zip(*columns, strict=True))
 
 
-def weights(values: Sequence[int], powers: int) -> list[float]:
+def weights(values: Sequence[int]) -> list[float]:
     """How often each value is drawn; kinds are as likely as each other."""
-    if len(values) <= KINDS:
+    if are_kinds(values):
         return [1.0] * len(values)
-    step = values[1] - values[0]
-    base = int(roundness(np.array([step]))[0]) if step > 0 else 0
-    found = np.minimum(powers, np.maximum(0, roundness(np.array(values, np.int64)) - base))
+    found = roundness(np.array(values, np.int64))
+    found = np.minimum(POWERS, found - found.min())
     return [float(w) for w in np.exp2(found)]
 
 

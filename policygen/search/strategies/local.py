@@ -14,7 +14,7 @@ from policygen.search.strategies.fresh import Fresh
 from policygen.search.strategies.neighbours import Neighbourhood
 from policygen.search.strategies.surrogate import Forest, grow
 from policygen.search.strategies.walk import shuffled, some, walk
-from policygen.search.strategy import Outcome
+from policygen.search.strategy import AskedVariant
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +22,30 @@ class LocalSettings:
     """How it searches; chosen on measured spaces, see docs/searching.md."""
 
     first: int = 16
-    """Variants that are drawn before anything is expected of others."""
-    powers: int = 3
-    """See `FirstDraws`."""
+    """Variants that are tried before anything is expected of others."""
+    beside: float = 0.75
+    """The share of these that are neighbours of the starts, where there are any."""
+    rounded: float = 0.5
+    """The share of drawn ones that favours round numbers."""
     explore: float = 0.1
-    """The share of a batch that no forest chooses."""
+    """The share of a batch that is drawn from all of the space."""
+    near: float = 0.4
+    """The share that changes one parameter of the best ones, whatever a forest expects."""
     good: int = 8
-    """Variants whose neighbours are looked at."""
+    """How many are the best ones."""
+    decay: float = 0.7
+    """How much rarer each of these is than the one before: by a half."""
     pool: int = 800
-    """Candidates for a batch."""
+    """Candidates of which a forest chooses the rest."""
     courage: float = 1.0
     """How much it counts that something is not known."""
     trees: int = 40
     tries: int = 8
     """Divisions of a node that are tried."""
     leaf: int = 2
+    """Variants in a leaf, at least."""
     most: int = 400
-    """Variants that a forest learns from: half of them the best, half the others."""
+    """Variants that a forest learns from: half of them the best, half of the others."""
     floor: float = 0.1
     """Scores below this quantile are all as bad."""
     again: float = 0.05
@@ -60,8 +67,9 @@ class LocalSearch:
         self._rng = np.random.default_rng(self._draw.getrandbits(64))
         self._fresh = Fresh(domain)
         self._starts = iter(starts)
-        self._first = FirstDraws(domain, self._draw, self._settings.powers)
         self._near = Neighbourhood(domain)
+        self._beside_starts = self._shuffled(starts)
+        self._first = FirstDraws(domain, self._draw, self._settings.rounded)
         self._features = Features(domain)
         self._rest = walk(self._fresh, shuffled(domain, self._draw.getrandbits(64)))
         self._told: dict[Values, float | None] = {}
@@ -70,26 +78,38 @@ class LocalSearch:
         self._learned = 0
 
     def ask(self, count: int) -> list[Values]:
-        """The starts, then some drawn ones, then what a forest expects most of."""
+        """The starts and their neighbours, drawn ones, then what may be better than the best."""
         found = some(filter(self._fresh.take, self._starts), count)
-        early = self._settings.first - self._asked - len(found)
-        if not self._scored:
-            early = count
-        found += self._drawn(min(count - len(found), early))
-        found += self._chosen(count - len(found))
+        left = count - len(found)
+        early = min(left, self._settings.first - self._asked - len(found)) if self._knows else left
+        beside = filter(self._fresh.take, self._beside_starts)
+        found += (here := some(beside, round(early * self._settings.beside)))
+        found += self._drawn(early - len(here))
+        if self._knows:
+            found += self._chosen(count - len(found))
         found += some(self._rest, count - len(found))
         self._asked += len(found)
         return found
 
-    def tell(self, outcomes: Sequence[Outcome]) -> None:
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
         """Learns what became of variants."""
         for one in outcomes:
             self._fresh.take(one.values)
             self._told[one.values] = one.score
 
     @property
+    def _knows(self) -> bool:
+        return any(score is not None for score in self._told.values())
+
+    @property
     def _scored(self) -> list[tuple[Values, float]]:
         return [(values, score) for values, score in self._told.items() if score is not None]
+
+    def _shuffled(self, starts: Sequence[Values]) -> Iterator[Values]:
+        """The neighbours of some variants."""
+        near = [values for one in starts for values in self._near.around(one)]
+        self._draw.shuffle(near)
+        return iter(near)
 
     def _drawn(self, count: int) -> list[Values]:
         """Spread over the space."""
@@ -111,10 +131,10 @@ class LocalSearch:
         expected = self._grown().predict(rows)
         mean, spread = expected.mean(axis=0), expected.std(axis=0)
         spread = spread + 1e-6 * self._rng.random(len(spread))
-        found: list[Values] = []
+        explored = self._share(count, self._settings.explore)
+        found = self._beside(self._share(count - explored, self._settings.near))
         left = np.ones(len(candidates), bool)
-        explored = sum(self._draw.random() < self._settings.explore for _ in range(count))
-        for _ in range(count - explored):
+        for _ in range(count - explored - len(found)):
             if not left.any():
                 break
             courage = self._settings.courage * self._rng.exponential()
@@ -124,6 +144,30 @@ class LocalSearch:
             if self._fresh.take(candidates[best]):
                 found.append(candidates[best])
         return found + self._drawn(min(explored, count - len(found)))
+
+    def _share(self, count: int, share: float) -> int:
+        """As many of a batch, on average."""
+        return sum(self._draw.random() < share for _ in range(count))
+
+    def _beside(self, count: int) -> list[Values]:
+        """Neighbours of the best, of the second a half as often, and so on."""
+        if not count:
+            return []
+        good = sorted(self._scored, key=lambda one: -one[1])[: self._settings.good]
+        ways = [list(self._near.around(values)) for values, _ in good]
+        for way in ways:
+            self._draw.shuffle(way)
+        found: list[Values] = []
+        while len(found) < count and any(ways):
+            which = min(int(self._draw.expovariate(self._settings.decay)), len(ways) - 1)
+            while ways[which]:
+                values = ways[which].pop()
+                if self._fresh.take(values):
+                    found.append(values)
+                    break
+            else:
+                del ways[which]
+        return found
 
     def _pool(self) -> list[Values]:
         """Neighbours of good variants, mixtures of them, and some of the whole space."""

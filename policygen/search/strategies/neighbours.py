@@ -1,21 +1,21 @@
 """Variants near others: one or two parameters changed, and mixtures of two."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from random import Random
 
 from policygen.search.domain import Domain, Values
-from policygen.search.strategies.features import KINDS
+from policygen.search.strategies.features import are_kinds
 
-STEPS = (1, -1, 2, -2, 4, -4)
-"""How far a parameter with many values goes, in places of its range."""
+LEAST = 3
+"""Steps of an amount: to the first, the second and the fourth place beside it."""
 
 
 class Neighbourhood:
-    """Knows the place of each value in its range."""
+    """Knows the values that there are; those of a given variant may be others."""
 
     def __init__(self, domain: Domain) -> None:
         self._ranges = tuple(domain.ranges.values())
-        self._places = [{v: place for place, v in enumerate(one)} for one in self._ranges]
 
     def around(self, values: Values) -> Iterator[Values]:
         """All with one parameter changed: to any of few values, by some steps among many."""
@@ -37,8 +37,23 @@ class Neighbourhood:
 
     def _moves(self, which: int, value: int) -> Sequence[int]:
         values = self._ranges[which]
-        if len(values) <= KINDS:
+        if are_kinds(values):
             return [other for other in values if other != value]
-        place = self._places[which].get(value, 0)
-        near = (place + step for step in STEPS)
+        place = nearest(values, value)
+        near = (place + way * step for step in _steps(len(values)) for way in (1, -1))
         return [values[at] for at in near if 0 <= at < len(values)]
+
+
+def _steps(count: int) -> list[int]:
+    """How far an amount goes, in places of its range: to the next one, twice as far, and so on.
+
+    With small steps alone a range of 513 values is never crossed.
+    """
+    return [1 << power for power in range(max(LEAST, count.bit_length() - 1))]
+
+
+def nearest(values: Sequence[int], value: int) -> int:
+    """The place of a value, or of the one that is nearest to it, in values that rise."""
+    at = bisect_left(values, value)
+    near = [place for place in (at - 1, at) if 0 <= place < len(values)]
+    return min(near, key=lambda place: abs(values[place] - value))

@@ -7,12 +7,12 @@ from typing import Any
 from policygen.errors import MissingToolError
 from policygen.installation import add
 from policygen.search.domain import Domain, Values
-from policygen.search.strategies.features import KINDS
+from policygen.search.strategies.features import are_kinds
 from policygen.search.strategies.fresh import Fresh
 from policygen.search.strategies.walk import shuffled, some, walk
-from policygen.search.strategy import Outcome
+from policygen.search.strategy import AskedVariant
 
-TRIES = 20
+TRIES = 4
 """Proposals for each variant of a batch; those that were asked for before count for nothing."""
 
 
@@ -47,7 +47,7 @@ class TreeParzen:
                 self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
         return found + some(self._rest, count - len(found))
 
-    def tell(self, outcomes: Sequence[Outcome]) -> None:
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
         """Tells the study, also of what it has not proposed."""
         states = self._optuna.trial.TrialState
         for one in outcomes:
@@ -68,17 +68,17 @@ class TreeParzen:
     def _values(self, label: str) -> Any:
         """Kinds are told apart; of many values the place in their order counts."""
         distributions, values = self._optuna.distributions, self._ranges[label]
-        if len(values) <= KINDS:
+        if are_kinds(values):
             return distributions.CategoricalDistribution(values)
         return distributions.IntDistribution(0, len(values) - 1)
 
     def _value(self, label: str, given: int) -> int:
         values = self._ranges[label]
-        return given if len(values) <= KINDS else values[given]
+        return given if are_kinds(values) else values[given]
 
     def _param(self, label: str, value: int) -> tuple[str, int]:
         values = self._ranges[label]
-        return label, value if len(values) <= KINDS else values.index(value)
+        return label, value if are_kinds(values) else values.index(value)
 
     def _has(self, label: str, value: int) -> bool:
         return value in self._ranges[label]

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from math import gcd
 from random import Random
 
 from policygen.search.domain import Domain, Values
 from policygen.search.strategies.fresh import Fresh
-from policygen.search.strategy import Outcome
+from policygen.search.strategy import AskedVariant
 
 Order = Callable[[int], int]
 """From a step to a place in the space; each place belongs to one step."""
 MISSES = 200_000
 """After so many in a row that cannot be, or were asked for, there are no more."""
-_GOLDEN = 0.6180339887498949
 _ROUNDS = 4
 _WORD = (1 << 64) - 1
 
@@ -37,7 +35,7 @@ class Walker:
         first = some(filter(self._fresh.take, self._starts), count)
         return first + some(self._rest, count - len(first))
 
-    def tell(self, outcomes: Sequence[Outcome]) -> None:
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
         """None of these is asked for again."""
         for one in outcomes:
             self._fresh.take(one.values)
@@ -58,15 +56,6 @@ def walk(fresh: Fresh, order: Order, misses: int | None = MISSES) -> Iterator[Va
 def some(way: Iterator[Values], count: int) -> list[Values]:
     """The next ones of a way."""
     return list(islice(way, max(0, count)))
-
-
-def evenly(domain: Domain) -> Order:
-    """Steps of the golden section: wherever it stops, what was visited is spread evenly."""
-    count = max(1, domain.count)
-    stride = max(1, int(count * _GOLDEN))
-    while gcd(stride, count) > 1:
-        stride += 1
-    return lambda step: step * stride % count
 
 
 def shuffled(domain: Domain, seed: int) -> Order:

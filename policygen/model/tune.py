@@ -1,0 +1,18 @@
+"""What tuning for a program found: the search, and the header that was made of it."""
+
+from typing import Literal
+
+from policygen.model.base import Document
+from policygen.model.emit import Emitted
+from policygen.model.search import Searched
+
+
+class TunedProgram(Document):
+    """What `policygen tune --json` prints at last."""
+
+    format: Literal["policygen/tune/1"] = "policygen/tune/1"
+    searched: Searched
+    emitted: Emitted | None
+    """Nothing where no variant is better than what CUB selects."""
+    header: str | None
+    """Where it was written."""

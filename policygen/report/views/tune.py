@@ -1,0 +1,29 @@
+"""What tuning for a program came to: what was won, and the header."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from policygen.model.tune import TunedProgram
+from policygen.paths import nearby
+from policygen.report.blocks import BLANK, Block, Note
+from policygen.report.console import printed
+from policygen.report.views.emit import emitted
+from policygen.report.views.search import searched
+
+
+def tuned(document: TunedProgram, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show the finalists of each workload, then what the header has of them."""
+    yield from searched(document.searched, head=head, verbose=verbose)
+    yield BLANK
+    if document.emitted is None:
+        yield Note(
+            "nothing is faster than what CUB selects, so there is no header", "yellow", folded=True
+        )
+        return
+    yield from emitted(document.emitted, document.header, verbose=verbose)
+    if document.header is not None and head:
+        name = nearby(Path(document.header))
+        yield Note(f'#include "{name}" and put its selectors into the environment', folded=True)
+
+
+print_tuned = printed(tuned)

@@ -1,0 +1,155 @@
+"""`policygen search` with a simulated GPU: what is found, told, written, and gone on with."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from policygen.cli.main import main
+from policygen.model.search import Searched, SearchEvent
+from tests.app.searched import WHICH, pretend, ratios
+from tests.measure.simulated import Plan
+from tests.trees import tree
+
+
+@pytest.fixture
+def search(tmp_path, monkeypatch):
+    """Runs the command."""
+
+    def run(*arguments, refused=(), **plan):
+        made = Plan(str(tmp_path), ratios={**ratios(), **plan.pop("ratios", {})}, **plan)
+        pretend(tmp_path, monkeypatch, made, refused)
+        which = () if "-R" in arguments else WHICH
+        db = () if "--db" in arguments else ("--db", str(tmp_path / "run.db"))
+        effort = ("--processes", "2", "--rounds", "4", "--jobs", "1")
+        return main(["search", "--cub", str(tree("3.6.0")), *which, *db, *effort, *arguments])
+
+    return run
+
+
+def documents(capsys):
+    """The events, and the document after them."""
+    *events, last = capsys.readouterr().out.splitlines()
+    return [SearchEvent.model_validate_json(one) for one in events], json.loads(last)
+
+
+def test_events_are_lines_of_json_and_the_document_the_last(search, capsys):
+    assert search("--json", "--variants", "30", "-q") == 0
+    events, last = documents(capsys)
+    assert events[0].event == "begun"
+    assert [one.event for one in events][-3:] == ["rung", "rung", "ended"]
+    assert {one.rung for one in events} == {"screening", "sharper", "last"}
+    document = Searched.model_validate(last)
+    (workload,) = document.workloads
+    assert workload.counts.tried == workload.counts.measured == 30
+    assert (workload.counts.variants, workload.counts.distinct) == (1044, 804)
+    assert (workload.strategy, workload.ended) == ("local", "count")
+    scores = [one.score for one in workload.finalists]
+    assert scores == sorted(scores, reverse=True)
+    assert workload.best == workload.finalists[0].variant
+    assert workload.finalists[0].verdict == "faster"
+    assert events[-1].best == workload.best
+    assert document.spent <= document.budget == 1200
+    assert document.is_fine
+
+
+def test_it_is_told_in_a_line_for_each_event_and_a_table(search, capsys):
+    assert search("--variants", "12") == 0
+    told = capsys.readouterr()
+    assert "1 screening, batch: 12 of 804 tried, 0 failed, 0 wrong; best ipt_" in told.err
+    assert "3 last, ended:" in told.err
+    assert "local: 12 of 804 distinct variants tried, 12 measured, 0 failed" in told.out
+    assert "screened   score" in told.out
+    assert "run.db" in told.out
+
+
+def test_details_are_those_of_runtime_workloads(search, capsys):
+    assert search("--variants", "12", "-v", "-q") == 0
+    out = capsys.readouterr().out
+    assert out.count("runtime workload") >= 3
+    assert "Elements{io}[pow2]=28" in out
+
+
+def test_the_same_command_goes_on_and_chooses_nothing_else(search, capsys, tmp_path):
+    assert search("--json", "--variants", "20", "-q") == 0
+    _, first = documents(capsys)
+    assert search("--json", "--variants", "20", "-q") == 0
+    _, second = documents(capsys)
+    (one,), (other,) = first["workloads"], second["workloads"]
+    assert other["counts"] == one["counts"]
+    assert other["best"] == one["best"]
+    with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        rungs = connection.execute(
+            "SELECT count(*) FROM policygen_rungs WHERE rung = 1 AND variant <> 'base'"
+        ).fetchone()
+    assert rungs == (20 * 4,)
+    assert search("--json", "--variants", "25", "-q") == 0
+    _, third = documents(capsys)
+    assert third["workloads"][0]["counts"]["tried"] == 25
+
+
+def test_wrong_results_are_loud_and_no_candidates(search, capsys):
+    best = "ipt_18.tpb_384.ipv_1"
+    assert search("--variants", "804", "-q", "--strategy", "random", does={best: "wrong"}) == 1
+    out = capsys.readouterr().out
+    assert f"1 variant: WRONG RESULTS: {best}" in out
+    assert "faster" in out
+
+
+def test_what_nvcc_refuses_is_kept_and_not_compiled_again(search, capsys, tmp_path):
+    refused = {label for label in ratios() if label.startswith("ipt_7.")}
+    how = ("--json", "--variants", "60", "-q", "--strategy", "exhaustive")
+    assert search(*how, refused=refused) == 0
+    _, document = documents(capsys)
+    (workload,) = document["workloads"]
+    (failure,) = workload["failures"]
+    assert failure["kind"] == "compile"
+    assert failure["count"] == workload["counts"]["failed"] > 0
+    with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        ((kept,),) = connection.execute(
+            "SELECT count(*) FROM policygen_failures WHERE kind = 'compile'"
+        ).fetchall()
+        ((logged,),) = connection.execute(
+            "SELECT count(*) FROM builds WHERE code <> '0'"
+        ).fetchall()
+    assert kept == logged == failure["count"]
+
+
+def test_a_choice_takes_the_last_rung_for_a_confirming_run(search, capsys, tmp_path):
+    assert search("--variants", "40", "-q") == 0
+    capsys.readouterr()
+    assert main(["db", "choose", str(tmp_path / "run.db"), "--json"]) == 0
+    (workload,) = json.loads(capsys.readouterr().out)["workloads"]
+    choice = workload["choice"]
+    assert choice["decision"] == "use"
+    assert not choice["unconfirmed"]
+    assert "in 2 runs that the choice did not see" in choice["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--strategy", "annealing"), "annealing"),
+        (("--budget", "soon"), "'soon' is no time such as 90s, 20m or 1.5h"),
+        (("--budget", "0m"), "is no time"),
+        (("-R", "cub.bench.nothing$"), "cub.bench.nothing"),
+        ((*WHICH, "-a", "Elements{io}[pow2]=17"), "-a leaves no runtime workload"),
+        (("-R", "cub.bench.reduce.sum$", "-a", "T=F31"), "F31"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(search, capsys, arguments, words):
+    assert search(*arguments) in {1, 2}
+    told = capsys.readouterr()
+    assert words in told.err + told.out
+
+
+def test_a_search_needs_a_database(capsys):
+    assert main(["search", "--cub", str(tree("3.6.0")), *WHICH]) == 2
+    assert "Name one: --db run.db" in capsys.readouterr().err
+
+
+def test_a_lost_gpu_keeps_what_was_measured(search, capsys, tmp_path):
+    assert search("--variants", "12", "-q", does={"base": "sample: crash"}) == 3
+    assert "base itself failed" in capsys.readouterr().err
+    assert search("--variants", "12", "-q") == 0

@@ -1,0 +1,59 @@
+"""`policygen tune` with a simulated GPU: a header where something is faster, and none else."""
+
+import json
+
+import pytest
+
+from policygen.cli.main import main
+from policygen.model.tune import TunedProgram
+from tests.app.searched import WHICH, pretend, ratios
+from tests.measure.simulated import Plan
+from tests.trees import tree
+
+
+@pytest.fixture
+def tune(tmp_path, monkeypatch):
+    """Runs the command."""
+
+    def run(*arguments, cub="3.6.0", worth=None):
+        pretend(tmp_path, monkeypatch, Plan(str(tmp_path), ratios=worth or ratios()))
+        out = str(tmp_path / "my_tunings.cuh")
+        which = ("--cub", str(tree(cub)), *WHICH, "--jobs", "1", "--budget", "30s")
+        return main(["tune", *which, "-o", out, *arguments])
+
+    return run
+
+
+def test_a_header_has_what_was_won_and_its_proof(tune, capsys, tmp_path):
+    assert tune("--json", "-q") == 0
+    document = TunedProgram.model_validate_json(capsys.readouterr().out.splitlines()[-1])
+    (workload,) = document.searched.workloads
+    written = [one for one in document.emitted.actions if one.decision == "write"]
+    assert [one.variant for one in written] == [workload.best]
+    assert document.emitted.proof.changed
+    text = (tmp_path / "my_tunings.cuh").read_text()
+    assert text == document.emitted.text
+    assert "namespace my_tunings" in text
+    assert workload.best in text
+    assert (tmp_path / "my_tunings.db").exists()
+
+
+def test_where_nothing_is_faster_there_is_no_header(tune, capsys, tmp_path):
+    assert tune("-q", worth=dict.fromkeys(ratios(), 1.0)) == 1
+    assert "nothing is faster than what CUB selects" in capsys.readouterr().out
+    assert not (tmp_path / "my_tunings.cuh").exists()
+
+
+def test_a_cub_without_policy_selectors_is_refused_before_anything_is_measured(
+    tune, capsys, tmp_path
+):
+    assert tune("-q", cub="3.0.1") == 2
+    assert "takes no policy selectors" in capsys.readouterr().err
+    assert not (tmp_path / "my_tunings.db").exists()
+
+
+def test_a_header_that_is_there_is_not_lost(tune, capsys, tmp_path):
+    (tmp_path / "my_tunings.cuh").write_text("// mine\n")
+    assert tune("-q") == 2
+    assert json.dumps(capsys.readouterr().err)
+    assert (tmp_path / "my_tunings.cuh").read_text() == "// mine\n"
