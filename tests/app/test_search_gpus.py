@@ -8,28 +8,16 @@ import pytest
 
 from policygen.measure.locks import gpu_lock
 from tests.search.gpus import LOST
-from tests.search.simulated_search import document, query, run, rungs, screened, simulated
-
-ON_ALL = 4
-"""Runtime workloads."""
-
-
-def once_each(folder, variants=24):
-    """Each variant was screened once on each runtime workload, beside base in its process."""
-    found = screened(folder)
-    assert len(found) == variants
-    assert {(len(points), len(set(points))) for points in found.values()} == {(ON_ALL, ON_ALL)}
-    rows = rungs(folder)
-    assert len(set(rows)) == len(rows)
-    bases = {tuple(where) for variant, *where in rows if variant == "base"}
-    assert {tuple(where) for _, *where in rows} == bases
-
-
-def processes(folder, rung):
-    """How many GPUs measured beside each other, by the rows of base."""
-    return {
-        process for label, _, its, _, process in rungs(folder) if label == "base" and its == rung
-    }
+from tests.search.simulated_search import (
+    document,
+    once_each,
+    processes,
+    query,
+    run,
+    rungs,
+    screened,
+    simulated,
+)
 
 
 def test_two_gpus_divide_what_is_screened_and_one_decides(tmp_path, monkeypatch, capsys):

@@ -14,6 +14,8 @@ from tests.trees import tree
 
 WHICH = ("-R", "cub.bench.reduce.sum$", "-a", "T=F32", "-a", "OffsetT=I32")
 QUICK = ("--variants", "24", "--jobs", "2", "--processes", "2", "--rounds", "4")
+ON_ALL = 4
+"""Runtime workloads."""
 IPT, TPB, IPV = range(7, 25), range(128, 1025, 32), (1, 2)
 RATIOS = {
     f"ipt_{ipt}.tpb_{tpb}.ipv_{ipv}": 1.08
@@ -94,6 +96,24 @@ def screened(folder):
         if rung == 1 and variant != "base":
             found.setdefault(variant, []).append(workload)
     return found
+
+
+def once_each(folder, variants=24):
+    """Each variant was screened once on each runtime workload, beside base in its process."""
+    found = screened(folder)
+    assert len(found) == variants
+    assert {(len(points), len(set(points))) for points in found.values()} == {(ON_ALL, ON_ALL)}
+    rows = rungs(folder)
+    assert len(set(rows)) == len(rows)
+    bases = {tuple(where) for variant, *where in rows if variant == "base"}
+    assert {tuple(where) for _, *where in rows} == bases
+
+
+def processes(folder, rung):
+    """How many GPUs measured beside each other, by the rows of base."""
+    return {
+        process for label, _, its, _, process in rungs(folder) if label == "base" and its == rung
+    }
 
 
 def document(capsys):

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager, suppress
@@ -32,8 +33,8 @@ LOOKS = 0.3
 """Seconds between two looks whether somebody ends this process."""
 ALIVE = 1.0
 """Seconds between two looks whether a worker is there still."""
-SHIPMENTS = 20
-"""Times that a task may be sent to workers that lack something: as many workers may be new."""
+SHIPMENTS = 3
+"""Times that a worker may lack something, though it was sent to it."""
 RESTART = 30.0
 """Seconds that a worker may take to be started anew, at least: its nanny does it."""
 PART = 4 << 20
@@ -87,7 +88,8 @@ class ClusterClient:
 
     def ask(self, work: Work, *arguments: Any, near: Sequence[str] = ()) -> Any:
         """Has it done by any worker, and rather by some: what it gives, or why it gives nothing."""
-        for _ in range(SHIPMENTS):
+        lacked: Counter[str] = Counter()
+        while not lacked or max(lacked.values()) < SHIPMENTS:
             begun = time.monotonic()
             how = {"workers": list(near), "allow_other_workers": True} if near else {}
             future = self._submit(work, self.terms, *arguments, **how)
@@ -100,7 +102,8 @@ class ClusterClient:
                 return answer.given()
             self._send(answer, begun)
             near = (answer.worker,)
-        raise _never_complete(self.address)
+            lacked[answer.worker] += 1
+        raise _never_complete(lacked.most_common(1)[0][0])
 
     def ask_gpu(self, worker: str, work: Work, *arguments: Any) -> Any:
         """Has it done by a worker that has a GPU, one task at a time."""
@@ -260,8 +263,8 @@ def _silent(address: str, why: str = "") -> InputError:
     )
 
 
-def _never_complete(where: str) -> InputError:
+def _never_complete(worker: str) -> InputError:
     return InputError(
-        f"{where}: workers lack what was sent to them, again and again",
-        "Do their folders (--local-directory) have room?",
+        f"{worker} lacks what was sent to it, again and again",
+        "Has its folder room, which --local-directory names?",
     )
