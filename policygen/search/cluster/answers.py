@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from policygen.errors import InputError, PolicygenError, ProcessError
+from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.measure.device import GpuFacts
 from policygen.measure.gpus import ListedGpu
 from policygen.measure.locks import BusyGpuError
@@ -12,7 +12,7 @@ from policygen.proof.compile import RefusedError
 
 Terms = tuple[str, str]
 """The version of policygen, and nvcc's: the same on all machines of a search."""
-AnswerKind = Literal["done", "lacks", "refused", "killed", "busy", "lost", "failed"]
+AnswerKind = Literal["done", "lacks", "refused", "killed", "busy", "lost", "missing", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ class WorkerAnswer:
                 raise BusyGpuError(f"{self.worker}: {self.words}", self.remedy)
             case "lost":
                 raise LostGpuError(f"{self.worker}: {self.words}", self.remedy)
+            case "missing":
+                raise MissingToolError(f"{self.worker}: {self.words}", self.remedy or "")
             case _:
                 raise InputError(f"{self.worker}: {self.words}", self.remedy)
 
@@ -96,4 +98,6 @@ def said_of(worker: str, error: PolicygenError) -> WorkerAnswer:
         elif isinstance(error, LostGpuError):
             kind = "lost"
         return WorkerAnswer(worker, kind, None, error.message, error.remedy)
+    if isinstance(error, MissingToolError):
+        return WorkerAnswer(worker, "missing", None, error.tool, error.remedy)
     return WorkerAnswer(worker, "failed", None, error.in_line)
