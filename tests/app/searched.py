@@ -4,6 +4,7 @@ import os
 import stat
 
 from policygen.app import search, search_batches
+from policygen.measure import locks
 from policygen.measure.device import VariantFunction
 from policygen.measure.spots import runtime_spots
 from policygen.search.bench import CompiledBatch
@@ -71,4 +72,13 @@ def pretend(folder, monkeypatch, plan=None, refused=()):
     monkeypatch.setattr(search, "worker_command", lambda *_: plan.command())
     monkeypatch.setattr(search, "ObjectCompiler", Compiler)
     driver_program(folder, monkeypatch)
+    own_locks(folder, monkeypatch)
     return plan
+
+
+def own_locks(folder, monkeypatch):
+    """Tests beside this one have a GPU of the same name."""
+    place = folder / "locks"
+    place.mkdir(exist_ok=True)
+    place.chmod(0o1777)
+    monkeypatch.setattr(locks, "PLACES", (place,))
