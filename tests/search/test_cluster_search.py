@@ -81,8 +81,11 @@ def test_workers_that_are_killed_lose_nothing(run, ratios, tmp_path, capsys, aft
     ratios.does(compile="takes long", seconds=0.2)
     killer = Timer(after, ratios.kill)
     killer.start()
-    assert run("-q") == 0
+    status = run("-q")
     killer.join()
+    if status == 3:  # all were gone at once, as it began: the same command goes on
+        status = run("-q")
+    assert status == 0
     once_each(tmp_path)
 
 
