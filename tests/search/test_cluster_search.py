@@ -83,7 +83,11 @@ def test_workers_that_are_killed_lose_nothing(run, ratios, tmp_path, capsys, aft
     killer.start()
     status = run("-q")
     killer.join()
-    if status == 3:  # all were gone at once, as it began: the same command goes on
+    end = time.monotonic() + 60
+    while status and time.monotonic() < end:
+        # All were gone at once, as it began: the same command goes on when they are back.
+        assert status in {2, 3}
+        time.sleep(1)
         status = run("-q")
     assert status == 0
     once_each(tmp_path)
