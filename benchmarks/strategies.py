@@ -202,7 +202,7 @@ def draw(found: Sequence[Tried], path: Path) -> None:
         axes.set_title(f"{name.rsplit('_', 1)[0]} ({kept})", fontsize=9)
         axes.set_xlabel("evaluations")
     panels[0].set_ylabel("below the best score (%)")
-    panels[-1].legend(frameon=False, fontsize=8)
+    panels[0].legend(frameon=False, fontsize=8)  # nothing is drawn there
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
 
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from policygen.app.measure_compile import compile_variants as compile_variants
     from policygen.app.measure_variants import VariantsWanted as VariantsWanted
     from policygen.app.pages import render_page as render_page
+    from policygen.app.performance import PerformanceEffort as PerformanceEffort
+    from policygen.app.performance import verify_performance as verify_performance
+    from policygen.app.performance_files import compare_performance as compare_performance
+    from policygen.app.performance_narrow import narrow_plan as narrow_plan
     from policygen.app.plan import Options as Options
     from policygen.app.plan import plan_tunings as plan_tunings
     from policygen.app.plan import read_plan as read_plan
@@ -72,6 +76,9 @@ _EXPORTS = {
     "app.measure": ("Effort", "measure_variants"),
     "app.measure_compile": ("compile_variants",),
     "app.measure_variants": ("VariantsWanted",),
+    "app.performance": ("PerformanceEffort", "verify_performance"),
+    "app.performance_files": ("compare_performance",),
+    "app.performance_narrow": ("narrow_plan",),
     "app.plan": ("Options", "plan_tunings", "read_plan"),
     "app.planned": ("Planned",),
     "app.reach": ("audit_reach",),

@@ -23,6 +23,7 @@ from policygen.model.headers import Headers
 from policygen.model.lint import LintReport
 from policygen.model.measure import MeasureCompile
 from policygen.model.measured import MeasuredVariants
+from policygen.model.performance import VerifyPerformance
 from policygen.model.plan import Plan
 from policygen.model.reach import Reach
 from policygen.model.replay import SearchReplay
@@ -71,6 +72,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     SearchReplay,
     Status,
     Undo,
+    VerifyPerformance,
     VerifySass,
 )
 FILES: dict[str, type[BaseModel]] = {"binding": Binding, "binding-types": Types}

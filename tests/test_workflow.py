@@ -210,6 +210,26 @@ def test_the_steps_ask_what_the_inputs_say(runner, tmp_path):
     assert not made.folder.is_relative_to(made.workspace)
 
 
+def test_what_was_measured_elsewhere_is_given_to_the_review(runner, tmp_path):
+    made = runner(checks="review", performance="measured/performance.json")
+    path = made.workspace / "measured/performance.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+    made.run()
+    assert asked(tmp_path)[1][-2:] == ["--performance", str(path)]
+    assert "::warning::" not in made.printed["prepare"]
+
+
+@pytest.mark.parametrize("name", ["none.json", "strange", HOSTILE])
+def test_what_could_not_be_measured_is_said_and_the_review_goes_on(runner, tmp_path, name):
+    made = runner(checks="review", performance=name)
+    made.run()
+    warning = "::warning::performance is no file: nothing is said of speed"
+    assert warning in made.printed["prepare"]
+    assert "--performance" not in asked(tmp_path)[1]
+    assert list(tmp_path.rglob("evil*")) == []
+
+
 def test_what_inputs_hold_is_never_run(runner, tmp_path):
     made = runner(benchmarks=HOSTILE, axes="T=$(touch\tevil) *", shard=HOSTILE, arch=HOSTILE)
     made.run()
@@ -311,6 +331,23 @@ def test_its_steps_answer_for_a_change(tmp_path):
     assert (made.folder / "coverage.html").read_text().startswith("<!doctype html>")
     assert {path.name for path in made.folder.iterdir()} >= {"review.html", "coverage.md"}
     assert made.known["steps.judge.outputs.findings"] == "false"
+
+
+def test_the_page_about_it_has_a_workflow_that_measures():
+    page = (ROOT / "docs/ci.md").read_text("utf-8").partition("\n## Is it faster?\n")[2]
+    jobs = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    measure, review = jobs["measure"], jobs["review"]
+    (script,) = [step["run"] for step in measure["steps"] if "run" in step]
+    assert "${{" not in script
+    assert "--json -o performance.json" in script
+    kept, taken = measure["steps"][-1]["with"], review["steps"][1]["with"]
+    assert kept["name"] == taken["name"]
+    given = review["steps"][-1]["with"]
+    assert given["performance"] == f"{taken['path']}/{Path(kept['path']).name}"
+    assert given.keys() <= read(REVIEW)["inputs"].keys()
+    for one in (measure, review):
+        assert one["permissions"] == {"contents": "read"}
+        assert one["steps"][0]["with"]["persist-credentials"] is False
 
 
 @pytest.mark.parametrize("path", ACTIONS, ids=lambda path: path.parent.name)

@@ -31,7 +31,7 @@ from policygen.model.measured import (
     SkippedPoint,
     VariantFailure,
 )
-from policygen.model.workload import axis_name
+from policygen.model.workload import axis_name, plain
 from policygen.proof.deps import Listings
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.steps import Progress
@@ -155,7 +155,7 @@ def _problem(
 ) -> MeasuredWorkload:
     return MeasuredWorkload(
         benchmark=benchmark.benchmark.name,
-        workload=_plain(workload),
+        workload=plain(workload),
         variants=(),
         problem=error.in_line,
     )
@@ -179,7 +179,7 @@ def _measured(
     }
     return MeasuredWorkload(
         benchmark=task.name,
-        workload=_plain(task.workload),
+        workload=plain(task.workload),
         variants=tuple(
             known.get(label) or MeasuredVariant(variant=label, failed=failed.get(label))
             for label in labels
@@ -192,7 +192,3 @@ def _measured(
             if in_words(spot) in found.skipped
         ),
     )
-
-
-def _plain(workload: Mapping[str, str]) -> dict[str, str]:
-    return {axis_name(axis): value for axis, value in workload.items()}

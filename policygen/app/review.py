@@ -19,10 +19,12 @@ from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
 from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
 from policygen.app.session import Session
+from policygen.errors import InputError
 from policygen.model.base import Document
 from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
 from policygen.model.lint import Finding
+from policygen.model.performance import VerifyPerformance
 from policygen.model.plan import Plan
 from policygen.model.reach import Unreachable
 from policygen.model.resolve import EntryPlace, Resolution
@@ -138,18 +140,35 @@ def read_review(path: Path) -> Review:
     return _read(path, Review)
 
 
-def read_proofs(effect: str | None, sass: str | None) -> dict[str, Document]:
-    """What `verify-effect` and `verify-sass` printed; read first, for a review takes its time."""
+def read_proofs(
+    effect: str | None, sass: str | None, performance: str | None = None
+) -> dict[str, Document]:
+    """What `verify-…` printed; read first, for a review takes its time."""
     kinds: dict[str, tuple[str | None, type[Document]]] = {
         "effect": (effect, Effect),
         "sass": (sass, VerifySass),
+        "performance": (performance, VerifyPerformance),
     }
     return {n: _read(Path(file), kind) for n, (file, kind) in kinds.items() if file is not None}
 
 
 def with_proofs(review: Review, proofs: Mapping[str, Document]) -> Review:
-    """A review with what was proved besides."""
+    """A review with what was proved and measured besides."""
+    performance = proofs.get("performance")
+    if isinstance(performance, VerifyPerformance) and performance.cub is not None:
+        _same_tree(review.cub, performance.cub, performance.after)
     return review.model_copy(update=dict(proofs))
+
+
+def _same_tree(reviewed: Cub, measured: Cub, after: str) -> None:
+    """Another version is another tree; so is one that was measured with another header."""
+    own = f"CUB {reviewed.version}"
+    others = {f"CUB {measured.version}", after} - {own}
+    if others:
+        raise InputError(
+            f"what was measured is {', '.join(sorted(others))}, and {own} is reviewed",
+            "Run `verify-performance --json` on the tree that is reviewed.",
+        )
 
 
 def _unasked(

@@ -55,6 +55,10 @@ OVER = 1.1
 PER_SLOT = 24
 """Variants of a batch for each unit that is compiled at once: more learn less often from what was
 measured, fewer pay more for the headers."""
+FEWEST_PER_SLOT = 4
+FIRST, HEADERS, VARIANT = 0.25, 15.0, 1.2
+"""The first batch takes no more than this share of a budget; seconds of a core for the headers of a
+workload, and for each variant."""
 Observer = Callable[[SearchEvent], None]
 
 
@@ -133,7 +137,7 @@ def search_variants(
             rungs,
             BatchCompiler(searches, compiler, place.slots, keeps, session.progress),
             SearchEffort(
-                batch=PER_SLOT * place.slots,
+                batch=_per_slot(wanted.budget, len(searches)) * place.slots,
                 seed=effort.seed,
                 count=wanted.count,
                 processes=effort.processes,
@@ -286,6 +290,14 @@ def _workload_search(
         spots=spots,
         base=space.label(nearest) if same else None,
     )
+
+
+def _per_slot(budget: float | None, workloads: int) -> int:
+    """Variants of a batch for each unit that is compiled at once; fewer in a short time."""
+    if budget is None:
+        return PER_SLOT
+    fitting = int((FIRST * budget - HEADERS * workloads) / VARIANT)
+    return min(PER_SLOT, max(FEWEST_PER_SLOT, fitting))
 
 
 def _fitting(distinct: int, budget: float | None, slots: int) -> StrategyName:

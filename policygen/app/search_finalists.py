@@ -11,11 +11,12 @@ from policygen.model.labels import BASE
 from policygen.model.measured import MeasuredVariant, RuntimeRatio
 from policygen.model.results import Choice, ScoredVariant
 from policygen.model.search import RungName
-from policygen.model.search_report import QUANTILES, PointQuantiles, ReportedFinalist
+from policygen.model.search_report import PointQuantiles, ReportedFinalist
 from policygen.results.case import Part
 from policygen.results.confidence import SampleReader
 from policygen.results.database import Database
 from policygen.results.provenance import LAST
+from policygen.results.quantiles import quantile_ratios
 from policygen.results.rung_scores import Rungs, RungScore, read_samples
 from policygen.results.samples import Samples
 from policygen.results.score import Scores
@@ -27,8 +28,6 @@ COMPARED = 5
 """Those whose quantiles are set beside base's."""
 MOST_ROWS = 8
 """The same where there are no rungs."""
-LEAST = 5
-"""Samples; fewer have no quantiles."""
 RUNGS: Mapping[int, RungName] = {1: "screening", 2: "sharper", 3: "last"}
 
 
@@ -197,13 +196,10 @@ def _rung_quantiles(
 
 
 def _quantiles(point: PointSpot, base: Samples, own: Samples) -> list[PointQuantiles]:
-    if base.size < LEAST or own.size < LEAST:
+    ratios = quantile_ratios(base, own)
+    if not ratios:
         return []
-    ratios = np.quantile(base, QUANTILES) / np.quantile(own, QUANTILES)
-    told = PointQuantiles(
-        subbench=point.subbench, point=dict(point.axes), ratios=tuple(map(float, ratios))
-    )
-    return [told]
+    return [PointQuantiles(subbench=point.subbench, point=dict(point.axes), ratios=ratios)]
 
 
 def _row_quantiles(

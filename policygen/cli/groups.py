@@ -129,6 +129,8 @@ COMMANDS = LazyGroup(
         " before.",
         "verify-effect": "Shows that the last apply has its effect: what was written is selected,"
         " nothing else changed.",
+        "verify-performance": "Measures a change as it is merged: what is faster on this GPU, and"
+        " that nothing is slower.",
         "verify-sass": "Shows whether anything else changed: compares the machine code of kernels.",
     },
 )

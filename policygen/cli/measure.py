@@ -21,6 +21,7 @@ from policygen.app.measure_variants import SEED, VariantsWanted, spaces_of
 from policygen.cli.options import arch_option, cub_option, filter_options, output_options
 from policygen.cli.output import Output
 from policygen.cli.result_options import bench_option
+from policygen.cli.search_options import wait_option
 from policygen.cli.start import start
 from policygen.report.views.doctor import print_doctor
 from policygen.report.views.measure import print_measured
@@ -65,13 +66,7 @@ COUNT = click.IntRange(min=1)
     "--seed", type=int, default=SEED, show_default=True, help="Of the order, and of --count."
 )
 @click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="Its number.")
-@click.option(
-    "--wait",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="As long for a GPU on which somebody measures.",
-)
+@wait_option
 @click.option("--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]")
 @click.option(
     "--method",

@@ -33,6 +33,7 @@ from policygen.report.views.sass import announce, print_compiles
 @gpu_option
 @click.option("--effect", metavar="FILE", help="What `verify-effect --json` printed.")
 @click.option("--sass", metavar="FILE", help="What `verify-sass --json` printed.")
+@click.option("--performance", metavar="FILE", help="What `verify-performance --json` printed.")
 @click.option("--run-sass", is_flag=True, help="Compare the machine code of all earlier archs.")
 @click.option("--dry-run", is_flag=True, help="Say what --run-sass would compile; do nothing else.")
 @click.option(
@@ -62,6 +63,7 @@ def review(
     gpus: tuple[str, ...],
     effect: str | None,
     sass: str | None,
+    performance: str | None,
     run_sass: bool,
     dry_run: bool,
     source: str | None,
@@ -81,7 +83,7 @@ def review(
         raise click.UsageError("--sass and --run-sass exclude each other.")
     if dry_run and (not run_sass or source is not None):
         raise click.UsageError("--dry-run is for --run-sass.")
-    proofs = read_proofs(effect, sass)
+    proofs = read_proofs(effect, sass, performance)
     if dry_run:
         told = tell_sass(start(cub, store, whole=True, quiet=quiet), base)
         Output(as_json or form == "json", quiet, verbose=False).show(told, print_compiles)

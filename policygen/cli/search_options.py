@@ -27,7 +27,10 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> 
     return float(match[1]) * UNITS[match[2]]
 
 
-def budget_option(command: Command, *, default: str) -> Command:
+WHOLE_BUDGET = "Time for all workloads together, over all runs of the command: 90s, 20m, 1.5h."
+
+
+def budget_option(command: Command, *, default: str, text: str = WHOLE_BUDGET) -> Command:
     """`--budget`, in seconds."""
     return click.option(
         "--budget",
@@ -35,7 +38,7 @@ def budget_option(command: Command, *, default: str) -> Command:
         show_default=True,
         metavar="TIME",
         callback=seconds_of,
-        help="Time for all workloads together, over all runs of the command: 90s, 20m, 1.5h.",
+        help=text,
     )(command)
 
 
@@ -50,6 +53,15 @@ def gpus_of(
         if not (part.isascii() and part.isdigit()):
             raise click.BadParameter(f"{part!r} is no number of a GPU, nor `all` alone")
     return tuple(map(int, parts))
+
+
+wait_option = click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="As long for a GPU on which somebody measures.",
+)
 
 
 def gpu_options(command: Command) -> Command:
@@ -73,13 +85,7 @@ def gpu_options(command: Command) -> Command:
             help="Compile and measure on the workers of a Dask scheduler: tcp://HOST:8786, or its"
             " file.",
         ),
-        click.option(
-            "--wait",
-            type=click.FloatRange(min=0),
-            default=0.0,
-            metavar="SECONDS",
-            help="As long for a GPU on which somebody measures.",
-        ),
+        wait_option,
         click.option(
             "--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]"
         ),

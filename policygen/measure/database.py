@@ -78,6 +78,12 @@ class MeasuringSession:
             found.setdefault(variant, []).append((number, center))
         return found
 
+    def samples(self, spot: RowSpot) -> dict[str, Samples]:
+        """All samples of each variant, sorted: those of its processes are not told apart."""
+        where, values = self._where(spot)
+        rows = self.writer.rows(f"SELECT variant, samples FROM {spot.table} WHERE {where}", *values)  # noqa: S608
+        return {str(variant): self._decoded(blob) for variant, blob in rows}
+
     def failed(self, spot: RowSpot) -> dict[str, Failure]:
         """The variants without a row that this session, or an earlier one, failed to measure."""
         rows = self.writer.rows(
@@ -223,12 +229,15 @@ class MeasuringSession:
         return f"ctk = ? AND cccl = ? AND gpu = ?{axes}", (*self._key, *spot.workload.values())
 
     def _joined(self, blob: object, mine: Samples) -> Samples:
+        return np.concatenate([self._decoded(blob), mine])
+
+    def _decoded(self, blob: object) -> Samples:
         (there,) = self._decoder.decode([blob])
         if isinstance(there, BadSamplesError):
             raise InputError(
                 f"{self.writer.path}: samples cannot be read: {there}", "Name another file."
             )
-        return np.concatenate([there, mine])
+        return there
 
     def _log(
         self, connection: Any, log: str, algorithm: str, variant: str, code: str, elapsed: float

@@ -3,14 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from statistics import NormalDist, fmean, median, stdev, variance
+from statistics import fmean, median, stdev, variance
 
+from policygen.measure.student import student
 from policygen.model.measured import MeasuredVariant, MeasuredVerdict, PointNoise, RuntimeRatio
 from policygen.model.results import Interval
-
-CONFIDENCE = 0.95
-_STUDENT = (12.706, 4.303)
-"""The quantiles for one and two degrees of freedom, where the series does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +57,6 @@ def score_noise(points: Sequence[PointTimes]) -> float | None:
     """Gives the deviation of the score of base against itself from process to process."""
     scores = _weighted(points, [one.beside for one in points])
     return _deviation_from_one(scores) / sqrt(2) if len(scores) > 1 else None
-
-
-def student(freedom: int) -> float:
-    """Gives the quantile of Student's distribution, by Fisher's series."""
-    if freedom <= len(_STUDENT):
-        return _STUDENT[freedom - 1]
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
 def _judged(

@@ -1,5 +1,6 @@
 """What a change of tuning headers means, as a reviewer wants to read it."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from policygen.model.arch import Arch
@@ -7,15 +8,17 @@ from policygen.model.base import Document, Record
 from policygen.model.cub import Cub
 from policygen.model.effect import Effect
 from policygen.model.lint import Finding
+from policygen.model.performance import VerifyPerformance, WorkloadPerformance
 from policygen.model.plan import Action
 from policygen.model.reach import Unreachable
 from policygen.model.resolve import Differing, EntryPlace
 from policygen.model.results import PointRatio, RejectedVariant, RunKey, ScoredVariant
 from policygen.model.sass import VerifySass
 from policygen.model.tuning import EntryKind, Value
-from policygen.model.workload import Point, in_words, point_of
+from policygen.model.workload import OnArch, Point, in_words, point_of
 
 EntryChange = Literal["added", "changed", "removed"]
+Merged = Mapping[tuple[Point, Arch], WorkloadPerformance]
 
 
 class Evidence(RunKey):
@@ -68,6 +71,11 @@ class ReviewedEntry(Record):
     findings: tuple[Finding, ...] = ()
     unreachable: Unreachable | None = None
 
+    def gives(self, one: OnArch) -> bool:
+        """Whether a workload gets other values by it, as programs ask for them today."""
+        there = ((row.point, row.arch) for row in self.reached if not row.legacy)
+        return (one.point, one.arch) in there
+
 
 class Uncovered(Record):
     """Where a change touches what no workload was asked about."""
@@ -112,6 +120,7 @@ class Review(Document):
     """Of the plan that was applied: those that wrote nothing, with the reason."""
     effect: Effect | None = None
     sass: VerifySass | None = None
+    performance: VerifyPerformance | None = None
     diffs: tuple[HeaderDiff, ...]
     commands: tuple[str, ...]
     """What reproduces it."""
@@ -122,6 +131,16 @@ class Review(Document):
     """What is not proven, as nobody was asked."""
 
     @property
+    def merged(self) -> Merged:
+        """What is known of workloads as the change is merged, of those that were measured so."""
+        found = self.performance.workloads if self.performance else ()
+        return {(one.point, one.arch): one for one in found if one.ratio is not None}
+
+    def entry_of(self, one: WorkloadPerformance) -> ReviewedEntry | None:
+        """The entry by which a workload gets other values."""
+        return next((entry for entry in self.entries if entry.gives(one)), None)
+
+    @property
     def failures(self) -> tuple[str, ...]:
         """What must not be merged, in words."""
         found = [f"not proven: {one.where}" for one in self.uncovered]
@@ -130,6 +149,8 @@ class Review(Document):
             found.append(f"{len(self.effect.wrong)} workloads do not resolve as planned")
         if self.sass is not None and self.sass.changed:
             found.append("machine code differs where it should not")
+        if self.performance is not None:
+            found += self.performance.failures
         for entry in self.entries:
             where = f"{entry.place.header}:{entry.place.line}"
             if entry.unreachable is not None:

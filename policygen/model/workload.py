@@ -21,6 +21,11 @@ def axis_name(axis: str) -> str:
     return axis.partition("{")[0]
 
 
+def plain(workload: Mapping[str, str]) -> dict[str, str]:
+    """Values by the plain names of their axes."""
+    return {axis_name(axis): value for axis, value in workload.items()}
+
+
 def spelled(chosen: Mapping[str, V], known: Collection[str]) -> dict[str, V]:
     """Chosen axes as they are called: `T` is `T{ct}` where that is known; others stay."""
     found: dict[str, V] = {}

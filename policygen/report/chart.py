@@ -125,12 +125,12 @@ def across_axis(
         yield Mark("text", "tick mid", {"x": x, "y": panel.bottom + 16}, text)
 
 
-def unit(panel: Panel) -> Iterator[Mark]:
-    """The line where a variant is as fast as base."""
+def unit(panel: Panel, title: str = "base") -> Iterator[Mark]:
+    """The line where a ratio is 1: a variant is as fast as base."""
     low, high = panel.y
     if low < 1 < high:
         path = f"M{_n(panel.left)} {_n(panel.up(1))}h{_n(panel.width)}"
-        yield Mark("path", "unit", {"d": path}, title="base")
+        yield Mark("path", "unit", {"d": path}, title=title)
 
 
 def dots(places: Iterable[Place], look: str) -> Iterator[Mark]:

@@ -3,19 +3,22 @@
 from collections.abc import Iterator, Sequence
 
 from policygen.model.search_report import PointQuantiles, ReportedFinalist, ReportedWorkload
-from policygen.model.workload import axis_name
 from policygen.report import chart
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.chart import Panel
+from policygen.report.chart_quantiles import (
+    PANELS,
+    QuantileLine,
+    point_name,
+    quantile_panel,
+    ratio_ends,
+)
 
 WIDTH = 420.0
 ROW = 34.0
 MOST = 12
 """Finalists that are drawn."""
-PANELS = 12
-"""Runtime workloads whose quantiles are drawn, the heaviest ones."""
 SERIES = 5
-SMALL = 300.0
 KEY = 380.0
 Point = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -58,12 +61,11 @@ def quantiles(one: ReportedWorkload, at: Sequence[float]) -> Iterator[Drawing]:
         if _point(found) in points
         for ratio in found.ratios
     ]
-    low, high = min(0.98, *ratios), max(1.02, *ratios)
-    room = 0.05 * (high - low)
+    ends = ratio_ends(ratios)
     several = len({bench for bench, _ in points}) > 1
     for point in points:
-        name = _named(point, several=several)
-        yield _panel(name, point, finals, at, (low - room, high + room))
+        name = point_name(point[0], dict(point[1]), several=several)
+        yield quantile_panel(name, _lines_at(point, finals), at, ends)
 
 
 def shown_points(one: ReportedWorkload) -> list[Point]:
@@ -126,40 +128,12 @@ def _key(finals: Sequence[ReportedFinalist]) -> Drawing:
     return Drawing("Lines of the next figures", words, KEY, 17.0 * len(finals) + 6, marks)
 
 
-def _panel(
-    name: str,
-    point: Point,
-    finals: Sequence[ReportedFinalist],
-    at: Sequence[float],
-    ends: tuple[float, float],
-) -> Drawing:
-    panel = Panel(46, 34, SMALL - 56, 130, (0, 100), ends)
-    marks = [chart.head(chart.cut(name, SMALL, 7.2)), *chart.up_axis(panel, 4)]
-    marks += [*chart.across_axis(panel, 4), *chart.unit(panel)]
-    told = []
+def _lines_at(point: Point, finals: Sequence[ReportedFinalist]) -> Iterator[QuantileLine]:
     for place, final in enumerate(finals):
         found = next((one for one in final.quantiles if _point(one) == point), None)
-        if found is None:
-            continue
-        places = [
-            (panel.across(100 * x), panel.up(ratio))
-            for x, ratio in zip(at, found.ratios, strict=True)
-        ]
-        middle = found.ratios[len(found.ratios) // 2]
-        told.append(f"{final.variant}: {middle:.3f} at the median")
-        title = (
-            f"{told[-1]}, {found.ratios[0]:.3f} at the first, {found.ratios[-1]:.3f} at the last"
-        )
-        marks += chart.line(places, f"series s{place}", title)
-    marks += chart.frame(panel, "base over variant", "quantile of the samples, %")
-    return Drawing(f"Base over variant: {name}", "; ".join(told), SMALL, 200, marks)
+        if found is not None:
+            yield QuantileLine(f"series s{place}", final.variant, found.ratios)
 
 
 def _point(found: PointQuantiles) -> Point:
     return found.subbench, tuple(found.point.items())
-
-
-def _named(point: Point, *, several: bool) -> str:
-    subbench, axes = point
-    words = ", ".join(f"{axis_name(axis)}={value}" for axis, value in axes)
-    return f"{subbench}: {words}" if several or not words else words

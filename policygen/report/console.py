@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from policygen.report.terminal import Terminal
 
 P = ParamSpec("P")
+LARGE = 1000
+"""A ratio or a percentage of more than this is told as such."""
 
 
 def results() -> "Terminal":
@@ -58,6 +60,29 @@ def noun(count: int, one: str, many: str | None = None) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """Count `1 entry`, `7 entries`."""
     return f"{count:,} {noun(count, one, many)}"
+
+
+def ratio_words(ratio: float | None) -> str:
+    """Write a ratio; what is absurd has no more letters than others."""
+    if ratio is None:
+        return "not known"
+    if abs(ratio) < LARGE:
+        return f"{ratio:.3f}"
+    return f"over {LARGE:,}" if ratio > 0 else f"below -{LARGE:,}"
+
+
+def interval_words(low: float | None, high: float | None) -> str:
+    """Write the ends of an interval of ratios."""
+    if low is None or high is None:
+        return "interval not known"
+    return f"{ratio_words(low)} to {ratio_words(high)}"
+
+
+def percent_words(share: float | None, digits: int = 2) -> str:
+    """Write a share as `0.30 %`."""
+    if share is None:
+        return "not known"
+    return f"{100 * share:.{digits}f} %" if 100 * share < LARGE else f"over {LARGE:,} %"
 
 
 def tree_line(cub: "Cub") -> str:

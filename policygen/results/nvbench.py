@@ -42,12 +42,22 @@ class NvbenchState:
 
 
 @dataclass(frozen=True, slots=True)
+class SkippedState:
+    """One point that NVBench skipped, and why."""
+
+    point: Mapping[str, str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class NvbenchBench:
-    """A sub-benchmark with its axes as databases name them; skipped states are left out."""
+    """A sub-benchmark with its axes as databases name them."""
 
     name: str
     axes: tuple[str, ...]
     states: tuple[NvbenchState, ...]
+    """Those that were measured."""
+    skipped: tuple[SkippedState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +145,17 @@ def _gpu_name(device: BenchDevice) -> str:
 def _bench(path: Path, bench: Bench) -> NvbenchBench:
     axes = {axis.name: axis for axis in bench.axes}
     states = [_state(path, axes, state) for state in bench.states if not state.is_skipped]
-    return NvbenchBench(bench.name, tuple(axis.column for axis in bench.axes), tuple(states))
+    skipped = [
+        SkippedState(_point(path, axes, state), state.skip_reason or "NVBench skips it")
+        for state in bench.states
+        if state.is_skipped
+    ]
+    columns = tuple(axis.column for axis in bench.axes)
+    return NvbenchBench(bench.name, columns, tuple(states), tuple(skipped))
 
 
-def _state(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> NvbenchState:
+def _point(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> Mapping[str, str]:
+    """The value of each axis."""
     point = {}
     for coordinate in state.axis_values:
         if coordinate.name not in axes:
@@ -147,6 +164,11 @@ def _state(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> Nvbench
         point[axis.column] = _typed(path, axis, coordinate.value)
     if missing := [axis.column for axis in axes.values() if axis.column not in point]:
         raise InputError(f"{path}: state {state.name!r}: no value of {missing[0]!r}")
+    return point
+
+
+def _state(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> NvbenchState:
+    point = _point(path, axes, state)
     samples = samples_of(path, state)
     center = number(path, state, "nv/cold/time/gpu/mean")
     if samples is not None:

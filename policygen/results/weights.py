@@ -24,7 +24,6 @@ def importance(index: int, count: int) -> float:
 def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], bool]:
     """Weights by part, normalised over all of them; and whether they are approximate."""
     known = known_axes(case, declared)
-    # A search of a part of the benchmark's values may declare that part: CCCL ranks by it.
     benchmark = axes_of(case.key.cccl)
     raw: list[Floats] = []
     approximate = False
@@ -35,15 +34,47 @@ def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], boo
                 continue
             present = [point[position] for point in part.points]
             key = (case.algorithm, part.table.subbench, axis)
-            values_of = known.get(key)
-            if values_of is None and set(benchmark.get(key, ())) == set(present):
-                values_of = benchmark[key]
-            order = _order(present, values_of)
-            approximate |= values_of is None or not set(present) <= set(values_of)
-            values = values * [importance(order[value], len(order)) for value in present]
+            own, unsure = _importances(present, known.get(key), benchmark.get(key, ()))
+            approximate |= unsure
+            values = values * own
         raw.append(values)
     total = sum(float(values.sum()) for values in raw)
     return tuple(values / total for values in raw), approximate
+
+
+def result_weights(
+    points: Sequence[tuple[str, str, Mapping[str, str]]],
+) -> tuple[list[float], bool]:
+    """Weights of runtime workloads, by benchmark, sub-benchmark and axes, of an unknown CCCL.
+
+    They are normalised; and whether they are approximate.
+    """
+    benchmark, found, approximate = axes_of(""), [1.0] * len(points), False
+    lots: dict[tuple[str, str, str], list[int]] = {}
+    for index, (name, subbench, axes) in enumerate(points):
+        for axis in axes:
+            if "{io}" in axis:
+                lots.setdefault((name, subbench, axis), []).append(index)
+    for key, indices in lots.items():
+        present = [points[index][2][key[2]] for index in indices]
+        own, unsure = _importances(present, None, benchmark.get(key, ()))
+        approximate |= unsure
+        for index, weight in zip(indices, own, strict=True):
+            found[index] *= weight
+    total = sum(found)
+    return [weight / total for weight in found], approximate
+
+
+def _importances(
+    present: Sequence[str], declared: Sequence[str] | None, benchmark: Sequence[str]
+) -> tuple[list[float], bool]:
+    """By what is declared, else by the benchmark where all of it is there; and whether unsure."""
+    # A search of a part of the benchmark's values may declare that part: CCCL ranks by it.
+    if declared is None and set(benchmark) == set(present):
+        declared = benchmark
+    order = _order(present, declared)
+    unsure = declared is None or not set(present) <= set(declared)
+    return [importance(order[value], len(order)) for value in present], unsure
 
 
 def known_axes(case: Case, declared: DeclaredAxes) -> DeclaredAxes:

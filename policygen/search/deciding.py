@@ -22,8 +22,6 @@ WORST = Rules().worst_allowed - 0.005
 with what noise may make of it."""
 RESTART = 1.0
 """Seconds that a fresh process takes until it measures, at most."""
-WARM, BESIDE = 2.0, 0.00015
-"""A sample takes so many times a run, and so many seconds besides."""
 FRESH_SEED = 1000
 """Orders of the last rung are none of those of the first."""
 Tells = Callable[[int], None]
@@ -55,7 +53,7 @@ def decide(
 
 def decision_seconds(target: SearchTarget, effort: SearchEffort) -> float:
     """How long that takes."""
-    samples = [WARM * point.seconds + BESIDE for point in target.points]
+    samples = [point.sample_seconds for point in target.points]
     beside = max(2, TO_LAST.most // 2)  # base runs so often in a round
     sharper = sum(map(_times, samples, _sharper_rounds(target))) * TO_SHARPER.most
     last = sum(map(_times, samples, _last_rounds(target, effort))) * (TO_LAST.most + beside)

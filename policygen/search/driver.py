@@ -1,9 +1,10 @@
 """A search: asks for batches, compiles one while another is measured, and lets finalists decide."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from math import inf
 
 from policygen.measure.database import named
 from policygen.measure.times import spot_weights
@@ -14,7 +15,7 @@ from policygen.search.bench import CompiledBatch, SearchBench, failures
 from policygen.search.budget import Budget, shares
 from policygen.search.deciding import decide, decision_seconds
 from policygen.search.gpu import StopAskedError
-from policygen.search.measuring import RungTask
+from policygen.search.measuring import RungTask, in_all
 from policygen.search.notes import SearchNotes
 from policygen.search.rung_rows import SCREENING, SHARPER
 from policygen.search.rung_scores import WeighedSpot, rung_scores
@@ -22,6 +23,11 @@ from policygen.search.target import SearchTarget, look
 from policygen.search.workload import WorkloadSearch
 
 NAMES: Mapping[int, RungName] = {SCREENING: "screening", SHARPER: "sharper", LAST: "last"}
+CHECKS = 3.0
+"""What a variant of the first batch takes over its samples alone: it is loaded, and its results
+are checked."""
+FEWEST = 4
+"""Of a batch, so many are measured however little time is left."""
 LOOKS = 0.3
 """Seconds between two looks whether to stop, while one compiles."""
 Observes = Callable[[str, WorkloadSearch, RungName, float], None]
@@ -95,8 +101,8 @@ class SearchDriver:
 
     def _screen_all(self, ready: Compiled) -> None:
         begun = time.monotonic()
-        for name, made in ready.items():
-            self._screen(name, made)
+        for before, (name, made) in enumerate(ready.items()):
+            self._screen(name, made, len(ready) - before)
         if ready:
             self.screening = time.monotonic() - begun
 
@@ -135,7 +141,8 @@ class SearchDriver:
                 raise StopAskedError
         return future.result()
 
-    def _screen(self, name: str, made: CompiledBatch) -> None:
+    def _screen(self, name: str, made: CompiledBatch, sharing: int) -> None:
+        """Measures a batch of a workload, in its share of the time that is left."""
         one = self.searches[name]
         if made.problem is not None:
             one.problem = made.problem
@@ -145,14 +152,31 @@ class SearchDriver:
         target = self._target(one, known)
         if target is None:
             return
+        labels = self._fitting(one, target, in_all(made.functions), sharing)
+        functions = [{label: lot[label] for label in labels} for lot in made.functions]
         rounds = [point.rounds for point in target.points]
         seed = self.bench.effort.seed + len(one.history)
-        task = RungTask(SCREENING, known.bases, made.functions, rounds, seed)
+        task = RungTask(SCREENING, known.bases, functions, rounds, seed)
+        measuring = time.monotonic()
         found = self.bench.measure(target, task)
+        if labels:
+            one.pace = (time.monotonic() - measuring) / len(labels)
         self.bench.refuse(target, made.failed)
         one.tell(found.scores, {**made.failed, **failures(found)})
         self._took(f"screening {name}", one, begun)
         self._tell("batch", one, SCREENING)
+
+    def _fitting(
+        self, one: WorkloadSearch, target: SearchTarget, labels: Sequence[str], sharing: int
+    ) -> Sequence[str]:
+        """The first of a batch, as many as there is time for; the others wait."""
+        left = self.budget.left
+        if left == inf:
+            return labels
+        pace = one.pace or CHECKS * sum(p.sample_seconds * p.rounds for p in target.points)
+        count = max(FEWEST, int((left - self._reserve()) / sharing / pace))
+        one.put_back(labels[count:])
+        return labels[:count]
 
     def _target(self, one: WorkloadSearch, made: CompiledBatch) -> SearchTarget | None:
         """What is measured of a workload; nothing where base cannot run."""

@@ -11,6 +11,12 @@ from policygen.search.rung_rows import RungRows
 from policygen.search.target import SearchTarget, TargetPoint
 
 
+def in_all(functions: Sequence[Functions]) -> list[str]:
+    """Variants that all sub-benchmarks have, in the order in which they were asked for."""
+    first, *more = functions
+    return [label for label in first if all(label in lot for lot in more)]
+
+
 @dataclass(frozen=True, slots=True)
 class RungTask:
     """What a rung measures."""
@@ -28,8 +34,7 @@ class RungTask:
 
     def points(self, target: SearchTarget) -> list[RungPoint]:
         """What a GPU is asked: variants that all sub-benchmarks have."""
-        first, *more = self.functions
-        labels = [label for label in first if all(label in lot for lot in more)]
+        labels = in_all(self.functions)
         return [
             RungPoint(
                 point.case,

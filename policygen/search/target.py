@@ -22,6 +22,8 @@ AIM = 0.006
 process to process, which more samples in one process do not take away."""
 FEWEST, MOST = 2, 10
 """Rounds of the first rung on a runtime workload."""
+WARM, BESIDE = 2.0, 0.00015
+"""A sample takes so many times a run, and so many seconds besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class TargetPoint:
     def case(self) -> RuntimeCase:
         """What a device opens."""
         return self.runtime.case
+
+    @property
+    def sample_seconds(self) -> float:
+        """How long one sample takes."""
+        return WARM * self.seconds + BESIDE
 
     @property
     def weighed(self) -> WeighedSpot:

@@ -135,6 +135,8 @@ class WorkloadSearch:
     target: SearchTarget | None = None
     tried: set[str] = field(default_factory=set)
     """Those that were asked for, in all sessions."""
+    waiting: list[str] = field(default_factory=list)
+    """Of those that were to be tried, what there was no time for."""
     scores: dict[str, float] = field(default_factory=dict)
     """Of the first rung."""
     sharper: dict[str, float] = field(default_factory=dict)
@@ -148,11 +150,13 @@ class WorkloadSearch:
     """The best score after each batch."""
     seconds: float = 0.0
     """Of the GPU's time."""
+    pace: float | None = None
+    """Seconds that a variant of the last batch took."""
 
     @property
     def is_open(self) -> bool:
         """Whether there is something left to try."""
-        return not (self.exhausted or self.problem)
+        return self.problem is None and (bool(self.waiting) or not self.exhausted)
 
     @property
     def leading(self) -> tuple[str, float] | None:
@@ -166,11 +170,18 @@ class WorkloadSearch:
 
     def ask(self, count: int) -> list[str]:
         """Labels of variants to try next; fewer, or none, at the end."""
-        found = self.strategy.ask(count)
-        self.exhausted = len(found) < count
-        labels = [self.space.label(values) for values in found]
+        labels, self.waiting = self.waiting[:count], self.waiting[count:]
+        if (more := count - len(labels)) > 0:
+            found = self.strategy.ask(more)
+            self.exhausted = len(found) < more
+            labels += [self.space.label(values) for values in found]
         self.tried.update(labels)
         return labels
+
+    def put_back(self, labels: Sequence[str]) -> None:
+        """These were not tried, and are the first that are asked for next."""
+        self.waiting = [*labels, *self.waiting]
+        self.tried.difference_update(labels)
 
     def tell(self, scores: Mapping[str, float], failed: Mapping[str, tuple[str, str]]) -> None:
         """What became of variants."""

@@ -12,7 +12,7 @@ from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.app.search_report import report_search
 from policygen.errors import InputError
-from policygen.measure.statistics import student
+from policygen.measure.student import student
 from policygen.model.search_report import QUANTILES, SearchReport
 from policygen.results.provenance import RUNGS, SEARCHES
 from tests.results.build import Builder, simple

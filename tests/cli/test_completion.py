@@ -44,7 +44,7 @@ def offered(words, folder):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("policygen verify", ["verify-effect", "verify-sass"]),
+        ("policygen verify", ["verify-effect", "verify-performance", "verify-sass"]),
         ("policygen audit ''", ["coverage", "lint", "reach"]),
         ("policygen undo --st", ["--steps", "--store"]),
         ("policygen resolve --arch sm9", ["sm90"]),

@@ -67,6 +67,7 @@ TABLE = {
     "tune": {*TREE, *FILTER, *FORCE, "--db", "--budget"},
     "undo": {*TREE, *FORCE},
     "verify-effect": {*TREE, *ARCH, *FORCE},
+    "verify-performance": {*TREE, *FILTER, *FORCE, "--base", "--db", "--budget"},
     "verify-sass": {*TREE, *FILTER, *ARCH, *FORCE, "--base"},
 }
 # What a command has not, and why.
@@ -107,7 +108,7 @@ def options(command):
 
 
 # What is written by a search is one file, and read by others as one of many.
-WRITES = {(name, "--db"): "FILE" for name in ("measure", "search", "tune")}
+WRITES = {(name, "--db"): "FILE" for name in ("measure", "search", "tune", "verify-performance")}
 
 
 def means(option):

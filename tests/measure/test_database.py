@@ -334,3 +334,17 @@ def test_policygen_reads_what_it_measures(tmp_path, capsys, monkeypatch):
         "use",
         "ipt_2.tpb_64",
     )
+
+
+def test_all_samples_of_a_row_are_read_and_those_that_cannot_be_are_told(session):
+    for variant, samples in (("base", SAMPLES), ("base", (2e-5,)), ("a_1", SAMPLES)):
+        session.record(spot(16), variant, samples, 0.1)
+    found = session.samples(spot(16))
+    assert found["base"] == pytest.approx([1e-5, 1.25e-5, 1.5e-5, 2e-5])
+    assert found["a_1"] == pytest.approx(sorted(SAMPLES))
+    with session.writer.writing() as connection:
+        connection.execute(
+            f"UPDATE {spot(16).table} SET samples = ? WHERE variant = 'a_1'", (b"x",)
+        )
+    with pytest.raises(InputError, match="samples cannot be read"):
+        session.samples(spot(16))

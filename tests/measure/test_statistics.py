@@ -6,7 +6,8 @@ from statistics import fmean, median
 
 import pytest
 
-from policygen.measure.statistics import PointTimes, judged, noises, score_noise, student
+from policygen.measure.statistics import PointTimes, judged, noises, score_noise
+from policygen.measure.student import student
 
 TRUTH = 1.05
 
@@ -34,7 +35,15 @@ def measured(seed=0, processes=5, rounds=20, drift=0.01, jitter=0.01, truth=TRUT
     ("freedom", "quantile"), [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (30, 2.042)]
 )
 def test_the_quantiles_are_students(freedom, quantile):
-    assert student(freedom) == pytest.approx(quantile, abs=0.012)
+    assert student(freedom) == pytest.approx(quantile, abs=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "confidence", "quantile"),
+    [(1, 0.998, 318.309), (4, 0.999, 8.610), (9, 0.999, 4.781), (29, 0.999, 3.659)],
+)
+def test_far_quantiles_are_students_too(freedom, confidence, quantile):
+    assert student(freedom, confidence) == pytest.approx(quantile, abs=0.0005)
 
 
 def test_a_score_is_the_weighted_mean_of_ratios():

@@ -172,10 +172,12 @@ def test_ctrl_c_twice_ends_at_once(run, ratios, tmp_path):
 def test_a_second_search_says_that_another_one_measures(run, ratios, tmp_path, capsys):
     with client(tmp_path, ratios.address, "-q", "--rounds", "40", "--processes", "9") as process:
         wait_for_rows(tmp_path, 1)
+        process.send_signal(signal.SIGSTOP)  # it does not end, however long the other one takes
         (tmp_path / "other").mkdir()
         assert main(arguments(tmp_path / "other", ratios.address, "-q")) == 2
         assert "another search measures on its GPU" in capsys.readouterr().err
         waits = client(tmp_path / "other", ratios.address, "-q", "--wait", "120")
+        process.send_signal(signal.SIGCONT)
         process.wait()
     assert process.returncode == 0
     with waits:

@@ -6,8 +6,9 @@ from statistics import fmean
 
 import pytest
 
+from policygen.app.search import FEWEST_PER_SLOT, PER_SLOT, _per_slot
 from policygen.results.provenance import LAST
-from policygen.search.gpu import StopAskedError
+from policygen.search.gpu import LookedAt, StopAskedError
 from policygen.search.rung_rows import SCREENING, SHARPER
 from tests.measure.measuring import ALGORITHM, SIZES
 from tests.search.searching import (
@@ -255,3 +256,45 @@ def test_larger_spaces_are_searched_near_what_is_good(db):
     assert fmean(map(worth, labels[-40:])) > fmean(map(worth, labels[:16]))
     assert values[-1] > 1.05
     assert NAME in driver.searches
+
+
+class SlowGpu(PretendedGpu):
+    """A look tells that a sample of the largest runtime workload takes a second."""
+
+    def look(self, cases, seed):
+        slow = [one.axes[0] == max(SIZES) for one, _ in cases]
+        looked = super().look(cases, seed)
+        pairs = zip(looked, slow, strict=True)
+        return [LookedAt((0.5,) * 12, None) if held else one for one, held in pairs]
+
+
+def test_of_a_batch_only_that_is_measured_for_which_there_is_time(db):
+    one = workload()
+    with driving(db, SlowGpu(), one=one, budget=100.0, batch=16, processes=1, rounds=1) as driver:
+        driver.run()
+    screened = {variant for (variant, _, rung) in rungs(db) if rung == SCREENING}
+    assert screened == one.tried
+    assert 4 <= len(screened) < 16
+    assert one.last
+
+
+def test_what_there_was_no_time_for_is_the_first_that_is_asked_for_next():
+    one = workload()
+    first = one.ask(8)
+    one.put_back(first[5:])
+    assert one.tried == set(first[:5])
+    assert one.ask(2) == first[5:7]
+    more = one.ask(4)
+    assert more[0] == first[7]
+    assert len(set(more)) == 4
+    assert one.tried == {*first, *more}
+    one.ask(100)
+    assert not one.is_open
+    one.put_back(more)
+    assert one.is_open
+
+
+def test_many_workloads_in_a_short_time_have_small_batches():
+    assert _per_slot(None, 9) == _per_slot(600.0, 2) == PER_SLOT
+    assert _per_slot(90.0, 1) < PER_SLOT
+    assert _per_slot(90.0, 8) == FEWEST_PER_SLOT

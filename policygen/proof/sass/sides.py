@@ -23,6 +23,25 @@ class Sides:
     after: Found
     identical: frozenset[Spot] = frozenset()
 
+    def refusal(self, spot: Spot) -> PolicygenError | None:
+        """Why a side of a workload does not compile."""
+        sides = (side.get(spot) for side in (self.before, self.after))
+        return next((one for one in sides if isinstance(one, PolicygenError)), None)
+
+    def same_code(self, spot: Spot) -> bool:
+        """Whether all kernels of a workload have a counterpart; also where they do not compile."""
+        if spot in self.identical:
+            return True
+        before, after = self.before.get(spot), self.after.get(spot)
+        if isinstance(before, PolicygenError) or isinstance(after, PolicygenError):
+            return True  # there is nothing to show
+        if before is None or after is None:
+            return False
+        if before == after:
+            return True
+        found = pairs(before, after, demangled(kernel.name for kernel in (*before, *after)))
+        return all(p.before and p.after and same(p.before, p.after) for p in found)
+
 
 def compile_side(
     calls: Mapping[Point, WorkloadUnit], spots: Iterable[Spot], compiler: KernelCompiler
@@ -45,7 +64,7 @@ def compile_sides(
     old, new = [one for one in old if one[0] not in alike], [n for n in new if n[0] not in alike]
     # All in one lot: no core waits for the other side.
     made = _made(old, new, contents, compiler, listed=False)
-    unlike = {spot for spot in dict(old).keys() & dict(new).keys() if not _alike(made, spot)}
+    unlike = {spot for spot in dict(old).keys() & dict(new).keys() if not made.same_code(spot)}
     shown = _made(
         [one for one in old if one[0] in unlike],
         [one for one in new if one[0] in unlike],
@@ -88,17 +107,6 @@ def _counted(wanted: Sequence[tuple[Spot, WorkloadUnit]], made: Sequence[Kernels
         where = f"{in_words(benchmark, dict(workload))} on {arch}"
         found.append(kept or InputError(f"{where}: no kernel of {len(kernels)} mentions {scope}"))
     return found
-
-
-def _alike(sides: Sides, spot: Spot) -> bool:
-    """Whether digests alone show that all kernels of a workload have a counterpart."""
-    before, after = sides.before[spot], sides.after[spot]
-    if isinstance(before, PolicygenError) or isinstance(after, PolicygenError):
-        return True  # there is nothing to show
-    if before == after:
-        return True
-    found = pairs(before, after, demangled(kernel.name for kernel in (*before, *after)))
-    return all(p.before and p.after and same(p.before, p.after) for p in found)
 
 
 def with_dumps(dumps: Dumps, after: Found) -> Sides:

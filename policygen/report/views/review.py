@@ -41,6 +41,10 @@ from policygen.report.views.review_facts import (
     other_anchor,
     runtime_point,
 )
+from policygen.report.views.review_performance import (
+    measured_as_merged,
+    performance_blocks,
+)
 from policygen.report.views.review_words import COUNTED, EACH, unfound, versions
 from policygen.report.views.sass import alike
 
@@ -109,6 +113,7 @@ def _blocks(document: Review, rows: int | None) -> Iterator[Block]:
         anchors = [f"actions/{named(one)}" for one in document.actions]
         yield Table(columns, found, label=title, shown=rows, anchors=anchors)
     yield from _proofs(document, level, rows)
+    yield from performance_blocks(document, level, rows)
     if page and document.diffs:
         yield Heading("Headers")
     for diff in document.diffs[:rows]:
@@ -172,10 +177,19 @@ def _entry(one: ReviewedEntry, rows: int | None, document: Review) -> Iterator[B
     for found in one.evidence[:rows]:
         yield from _evidence(found, rows)
     if one.reached and not one.evidence:
-        yield Note(f"Not measured: {unfound(document)}.", "warn")
+        yield from _unevidenced(one, document)
     told = [f"{f.severity}: {f.message} ({f.rule}, line {f.line})" for f in one.findings]
     told += [f"never selected: {one.unreachable.reason}"] if one.unreachable else []
     yield from (Note(text, "warn") if page else Listing([text]) for text in told)
+
+
+def _unevidenced(one: ReviewedEntry, document: Review) -> Iterator[Block]:
+    """Tell that no database has it; what was measured as it is merged is shown below."""
+    if known := measured_as_merged(one, document):
+        left = "" if known == len(one.reached) else f" of {len(one.reached)}"
+        yield Note(f"{plural(known, 'workload')}{left} measured before and after, shown below")
+    else:
+        yield Note(f"Not measured: {unfound(document)}.", "warn")
 
 
 def _untouched(one: ReviewedEntry) -> str:

@@ -1,12 +1,19 @@
 """The cards at the head of a review: what changed, why, is it proven, what could get worse."""
 
 from policygen.model.arch import arch_number
+from policygen.model.performance import VerifyPerformance
 from policygen.model.resolve import Differing
 from policygen.model.review import Review
 from policygen.model.workload import axes, point_of
 from policygen.report.blocks import Card, Cards
-from policygen.report.console import plural
+from policygen.report.console import plural, ratio_words
+from policygen.report.views.performance import summary
 from policygen.report.views.review_facts import NOISE, measured
+from policygen.report.views.review_performance import (
+    is_merged,
+    runtime_name,
+    workload_name,
+)
 from policygen.report.views.review_words import counted, unfound, versions
 
 
@@ -15,14 +22,14 @@ def cards(document: Review) -> Cards:
     if not document.entries and not document.others and not document.failures:
         return Cards([Card("What changed", "nothing", ["no workload gets other values"])])
     bad = "bad" if document.failures else ""
-    return Cards(
-        [
-            _card("What changed", *_what(document)),
-            _card("Why", *_why(document)),
-            _card("Is it proven", *_proven(document), style=bad),
-            _card("What could get worse", *_worse(document)),
-        ]
-    )
+    found = [
+        _card("What changed", *_what(document)),
+        _card("Why", *_why(document)),
+        _card("Is it proven", *_proven(document), style=bad),
+    ]
+    if document.performance is not None:
+        found.append(_card("Is it faster", *_faster(document.performance)))
+    return Cards([*found, _card("What could get worse", *_worse(document))])
 
 
 def _card(title: str, answer: tuple[str, str], rows: list[str], style: str = "") -> Card:
@@ -98,17 +105,52 @@ def _proven(document: Review) -> tuple[tuple[str, str], list[str]]:
     return (f"{sum(holds)} of {len(holds)}", f"proofs hold: {answer}"), rows
 
 
+def _faster(told: VerifyPerformance) -> tuple[tuple[str, str], list[str]]:
+    found = sorted(one.ratio for one in told.workloads if one.ratio is not None)
+    rows = [summary(told)]
+    if told.gpu:
+        rows.append(f"on {told.gpu.partition('(')[0].strip()}, compared with {told.before}")
+    if not found:
+        same = told.verdict == "same-code"
+        return ("same", "machine code") if same else ("not known", ""), rows
+    ends = [ratio_words(one) for one in dict.fromkeys((found[0], found[-1]))]
+    lost = sum(one.holds is False for one in told.workloads)
+    rows += [f"{plural(lost, 'claim')} of the change not kept"] if lost else []
+    return (" to ".join(ends), "times as fast as before"), rows
+
+
+def _merged_worse(document: Review) -> tuple[tuple[str, str], list[str]]:
+    """What is known of the change as it is merged."""
+    merged = document.merged.values()
+    every = [(row, one) for one in merged for row in one.runtime]
+    slower = [row.verdict for row, _ in every].count("slower")
+    rows = []
+    if every:
+        row, one = min(every, key=lambda pair: pair[0].ratio)
+        told = f"{runtime_name(one, row)} of {workload_name(one)}"
+        rows.append(f"worst: {ratio_words(row.ratio)} for {told}")
+    if undecided := [row.verdict for row, _ in every].count("undecided"):
+        rows.append(f"{plural(undecided, 'runtime workload')} not decided")
+    return (f"{slower} of {len(every):,}", "runtime workloads slower"), rows
+
+
 def _worse(document: Review) -> tuple[tuple[str, str], list[str]]:
-    found = measured(document)
+    found, merged = measured(document), document.merged
     points = [(ratio.ratio, one, ratio) for one in found for ratio in one.runtime]
     head: tuple[str, str] = ("not known", "")
-    rows = []
-    if points:
+    rows: list[str] = []
+    if merged:
+        head, rows = _merged_worse(document)
+    elif points:
         slower = sum(ratio < 1 - NOISE for ratio, _, _ in points)
         head = f"{slower} of {len(points):,}", "runtime workloads slower"
         ratio, one, point = min(points, key=lambda item: item[0])
         rows.append(f"worst: {ratio:.3f} for {' '.join(axes(point.point))} of {one.name}")
-    reached = {point_of(row.benchmark, row.workload) for row in _reached(document)}
-    if lost := len(reached - {one.point for one in found}):
+    known = {one.point for one in found}
+    reached = {row.point for row in _reached(document) if not is_merged(row, merged)}
+    if lost := len(reached - known):
         rows.append(f"{plural(lost, 'workload')} with other values not measured")
-    return head, rows or ["nothing was measured"]
+    rows = rows or ["nothing was measured"]
+    if document.performance is None:
+        rows.append("as it is merged: not measured")
+    return head, rows

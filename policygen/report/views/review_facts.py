@@ -10,8 +10,16 @@ from policygen.model.results import PointRatio
 from policygen.model.review import Evidence, Review, ReviewedEntry
 from policygen.model.tuning import spell
 from policygen.model.workload import axes, in_words
-from policygen.report.console import noun, short
+from policygen.report.console import noun, ratio_words, short
 from policygen.report.facts import Fact, fact
+from policygen.report.views.review_performance import (
+    is_merged,
+    is_slower,
+    performance_anchor,
+    runtime_name,
+    workload_name,
+    worst_runtime,
+)
 
 NOISE = 0.005
 """Less than this from 1 is neither a win nor a loss."""
@@ -23,9 +31,11 @@ def facts(document: Review) -> list[Iterator[Fact]]:
         _never(document),
         _wrong(document),
         _kernels(document),
+        _slower_merged(document),
         _slower(document),
         _others(document),
         _unmeasured(document),
+        _faster_merged(document),
         _faster(document),
         _reached(document),
         _values(document),
@@ -93,11 +103,34 @@ def _slower(document: Review) -> Iterator[Fact]:
             yield fact(1 - worst.ratio, words, evidence_anchor(one), f"{worst.ratio:.3f}")
 
 
+def _slower_merged(document: Review) -> Iterator[Fact]:
+    """Name the workloads that got slower as they are merged, each by what is worst of it."""
+    for one in document.merged.values():
+        worst = worst_runtime(one)
+        if one.ratio is None or not is_slower(one):
+            continue
+        ratio, where = one.ratio, workload_name(one)
+        if worst is not None and worst.ratio < ratio:
+            ratio, where = worst.ratio, f"{runtime_name(one, worst)} of {where}"
+        words = f"of its speed before for {where} on {one.arch}, as it is merged"
+        yield fact(1 - ratio, words, performance_anchor(one), ratio_words(ratio))
+
+
+def _faster_merged(document: Review) -> Iterator[Fact]:
+    for one in document.merged.values():
+        if one.ratio is not None and one.verdict == "faster":
+            words = f"times as fast as before: {workload_name(one)} on {one.arch}, as it is merged"
+            yield fact(one.ratio, words, performance_anchor(one), ratio_words(one.ratio))
+
+
 def _unmeasured(document: Review) -> Iterator[Fact]:
+    merged = document.merged
     for one in document.entries:
         known = {found.point for found in one.evidence}
         lost = {
-            (row.benchmark, *row.workload.items()) for row in one.reached if row.point not in known
+            (row.benchmark, *row.workload.items())
+            for row in one.reached
+            if row.point not in known and not is_merged(row, merged)
         }
         if lost:
             words = (

@@ -1,0 +1,115 @@
+"""`policygen review --performance`: which files are taken, and what becomes of them."""
+
+import json
+
+import jsonschema
+import pytest
+
+from policygen.app import documents
+from policygen.model.review import Review
+from tests.cli.tuned import run
+from tests.report.performances import faster, performance, same, slower, workload
+from tests.report.test_review_page import differing, entry, review
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A review that was saved, so that no compiler is asked again."""
+    path = tmp_path / "review.json"
+    one = entry(reached=(differing(name="I32"), differing(name="I8")), evidence=())
+    path.write_text(review(one, base="HEAD").to_json())
+    return path
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """Writes a document; `changed` are texts that stand in the place of others."""
+
+    def write(*changed, given=None):
+        path = tmp_path / "performance.json"
+        text = (given or performance()).to_json()
+        for old, new in changed:
+            assert old in text
+            text = text.replace(old, new, 1)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_it_is_part_of_the_page_of_the_document_and_of_the_exit_status(capsys, saved, measured):
+    given = ("review", "-q", "--from", saved, "--performance", measured())
+    status, out, err = run(capsys, *given)
+    assert (status, err) == (1, "")
+    assert "\n### Is it faster?\n" in out
+    status, out, _ = run(capsys, *given, "--json")
+    assert status == 1
+    jsonschema.validate(json.loads(out), Review.model_json_schema(mode="serialization"))
+    assert json.loads(out)["performance"]["workloads"][1]["verdict"] == "slower"
+    assert "<svg " in run(capsys, *given, "--format", "html")[1]
+    assert "::error " in run(capsys, *given, "--annotate", "github")[1]
+    fine = measured(given=performance(workload("I32", 1.1, "faster"), same("I8")))
+    assert run(capsys, "review", "-q", "--from", saved, "--performance", fine)[0] == 0
+
+
+def test_a_review_with_it_is_written_again(capsys, saved, measured, tmp_path):
+    whole = tmp_path / "whole.json"
+    given = ("review", "-q", "--from", saved, "--performance", measured(), "--json", "-o", whole)
+    assert run(capsys, *given)[0] == 1
+    assert "### Is it faster?" in run(capsys, "review", "-q", "--from", whole)[1]
+
+
+def number(old, new):
+    return (f'"ratio": {old}', f'"ratio": {new}')
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (("verify-performance/1", "verify-sass/1"), "is no policygen/verify-performance/1: format"),
+        (number("1.2", "NaN"), "workloads.0.runtime.0.ratio: Input should be a finite number"),
+        (number("1.084", "1e999"), "workloads.0.ratio: Input should be a finite number"),
+        (number("1.084", "-Infinity"), "workloads.0.ratio: Input should be"),
+        (number("1.084", "-1"), "workloads.0.ratio: Input should be greater than or equal to 0"),
+        (number("1.084", "null"), "workloads.0: Value error, it is faster, and has no ratio"),
+        (('"least": 1.05', '"least": null'), "claimed, least, holds stand together: no least"),
+        (('"verdict": "same-code"', '"verdict": "faster"'), "it is faster, and has no ratio"),
+        (('"quantiles": [\n', '"quantiles": [ 1.0,\n'), "other quantiles than the document has"),
+        (('"before"', '"script": "x",\n "before"'), "script: Extra inputs are not permitted"),
+        (('"arch": "sm90"', '"arch": "<b>"'), "arch: Value error, '<b>' is no GPU architecture"),
+    ],
+)
+def test_what_is_no_such_document_is_refused(capsys, saved, measured, changed, told):
+    given = ("review", "-q", "--from", saved, "--performance", measured(changed))
+    status, out, err = run(capsys, *given)
+    assert (status, out) == (2, "")
+    assert told in err.replace("\n  ", " ")
+    assert "Save it again with this policygen." in err
+
+
+def test_another_version_of_cub_and_another_header_are_refused(capsys, saved, measured):
+    path = measured(('"version": "3.0.1"', '"version": "3.6.0"'))
+    status, out, err = run(capsys, "review", "-q", "--from", saved, "--performance", path)
+    assert (status, out) == (2, "")
+    assert "what was measured is CUB 3.6.0, and CUB 3.0.1 is reviewed" in err
+    path = measured(('"after": "CUB 3.0.1"', '"after": "with my_tunings.cuh"'))
+    status, out, err = run(capsys, "review", "-q", "--from", saved, "--performance", path)
+    assert (status, out) == (2, "")
+    assert "what was measured is with my_tunings.cuh, and CUB 3.0.1 is reviewed" in err
+    # Which tree it was is not known where results were compared.
+    path = measured(given=performance(faster(), slower(), cub=None))
+    out = run(capsys, "review", "-q", "--from", saved, "--performance", path)[1]
+    assert "Which tree was measured is not known." in out
+
+
+def test_a_file_that_is_too_large_is_not_read(capsys, saved, measured, monkeypatch):
+    monkeypatch.setattr(documents, "MOST_BYTES", 1000)
+    status, _, err = run(capsys, "review", "-q", "--from", saved, "--performance", measured())
+    assert status == 2
+    assert "performance.json: a document of over 1,000 bytes is not read" in err
+
+
+def test_a_file_that_is_not_there_is_told(capsys, saved):
+    status, _, err = run(capsys, "review", "-q", "--from", saved, "--performance", "none.json")
+    assert status == 2
+    assert "cannot read none.json" in err
