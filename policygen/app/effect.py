@@ -23,6 +23,7 @@ from policygen.proof.lint.outside import unprovable
 from policygen.proof.oracle import Compiler
 from policygen.report.views.plan import effect_summary
 from policygen.steps import Progress
+from policygen.tree.content import tree_content
 
 
 def verify_effect(session: Session, arch: str | None = None) -> Effect:
@@ -34,6 +35,7 @@ def verify_effect(session: Session, arch: str | None = None) -> Effect:
     headers = {name: read_changed(found.paths[name], before[name]) for name in names}
     now = {name: data[name] for name in names}
     effect = applied_effect(plan, found, headers, before, now, progress=session.progress)
+    effect = effect.model_copy(update={"content": tree_content(session.cub)})
     words, passed = effect_summary(effect), not effect.wrong
     record_proof(session.store, session.cub, "verify-effect", words, session.note, passed=passed)
     return effect

@@ -45,6 +45,7 @@ from policygen.performance.nvbench_files import check_nvbench, unwritten, write_
 from policygen.performance.verdicts import SURE, Judge
 from policygen.proof.deps import Listings
 from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.tree.content import tree_content
 
 MOST = LOOKS[-1]
 NO_TIME = "the budget ended before it was measured"
@@ -195,6 +196,7 @@ class _MeasuredChange:
         cub = self.session.cub
         return VerifyPerformance(
             cub=cub,
+            content=tree_content(cub),
             before=self.change.before,
             after=self.change.after,
             arch=self.arch,

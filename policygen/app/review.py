@@ -1,14 +1,12 @@
 """What a change of tuning headers means: the compiler, databases and audits are asked about it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Sequence
 
 from policygen import tree
 from policygen.app.applied import find_apply
 from policygen.app.change import TreeChange, find_change
 from policygen.app.commands import Typed, given_or_told, planning
 from policygen.app.compilers import older_tree, open_compiler
-from policygen.app.documents import Saved, read_document
 from policygen.app.effect import applied_effect
 from policygen.app.evidence import Written, find_databases, find_evidence, named_variants
 from policygen.app.families import unlike
@@ -19,17 +17,13 @@ from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
 from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
 from policygen.app.session import Session
-from policygen.errors import InputError
-from policygen.model.base import Document
 from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
 from policygen.model.lint import Finding
-from policygen.model.performance import VerifyPerformance
 from policygen.model.plan import Plan
 from policygen.model.reach import Unreachable
 from policygen.model.resolve import EntryPlace, Resolution
 from policygen.model.review import Review, Uncovered
-from policygen.model.sass import VerifySass
 from policygen.paths import nearby
 from policygen.planning import legacy
 from policygen.proof.difference import compare_resolutions
@@ -47,6 +41,7 @@ from policygen.proof.uncovered import (
 )
 from policygen.source.code_diff import first_difference
 from policygen.steps import Progress
+from policygen.tree.content import tree_content
 
 
 def review_change(
@@ -112,6 +107,7 @@ def review_change(
     told, rest = reviewed(entries, different, found, undecided(known, resolved, found.bases))
     return Review(
         cub=cub,
+        content=tree_content(cub),
         base=change.base.label,
         toolchain=comparison.toolchain,
         archs=tuple(arch for arch in archs.ordered if arch in shown),
@@ -135,42 +131,6 @@ def tell_sass(session: Session, base: str | None = None) -> SassCompiles:
     return tell_earlier(session, find_change(session, base).base)
 
 
-def read_review(path: Path) -> Review:
-    """A review that was saved."""
-    return _read(path, Review)
-
-
-def read_proofs(
-    effect: str | None, sass: str | None, performance: str | None = None
-) -> dict[str, Document]:
-    """What `verify-…` printed; read first, for a review takes its time."""
-    kinds: dict[str, tuple[str | None, type[Document]]] = {
-        "effect": (effect, Effect),
-        "sass": (sass, VerifySass),
-        "performance": (performance, VerifyPerformance),
-    }
-    return {n: _read(Path(file), kind) for n, (file, kind) in kinds.items() if file is not None}
-
-
-def with_proofs(review: Review, proofs: Mapping[str, Document]) -> Review:
-    """A review with what was proved and measured besides."""
-    performance = proofs.get("performance")
-    if isinstance(performance, VerifyPerformance) and performance.cub is not None:
-        _same_tree(review.cub, performance.cub, performance.after)
-    return review.model_copy(update=dict(proofs))
-
-
-def _same_tree(reviewed: Cub, measured: Cub, after: str) -> None:
-    """Another version is another tree; so is one that was measured with another header."""
-    own = f"CUB {reviewed.version}"
-    others = {f"CUB {measured.version}", after} - {own}
-    if others:
-        raise InputError(
-            f"what was measured is {', '.join(sorted(others))}, and {own} is reviewed",
-            "Run `verify-performance --json` on the tree that is reviewed.",
-        )
-
-
 def _unasked(
     cub: Cub, change: TreeChange, asked: tuple[Finding, ...], unbound: tuple[Uncovered, ...]
 ) -> Review:
@@ -182,6 +142,7 @@ def _unasked(
     remarks = (*change.remarks, remark)
     return Review(
         cub=cub,
+        content=tree_content(cub),
         base=change.base.label,
         toolchain="",
         archs=(),
@@ -286,9 +247,3 @@ def _commands(
     asked += [word for gpu in gpus for word in ("--gpu-arch", gpu)]
     asked += ["--run-sass"] if run_sass else []
     return (*found, typed("review", *named, *asked, store=True))
-
-
-def _read(path: Path, kind: type[Saved]) -> Saved:
-    """A document that was saved."""
-    wanted = kind.model_fields["format"].default
-    return read_document(path, kind, wanted, "Save it again with this policygen.")

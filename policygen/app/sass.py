@@ -34,6 +34,7 @@ from policygen.report.views.sass import summary
 from policygen.source.benchmarks.files import benchmarks_folder, checkout, find, helper_folders
 from policygen.source.benchmarks.read import narrowing
 from policygen.steps import Progress
+from policygen.tree.content import tree_content
 
 __all__ = ["DumpIndex", "SassCompiles", "compare_earlier", "tell_earlier", "verify_sass"]
 SECONDS = 5.0
@@ -189,6 +190,7 @@ def _compared(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool
     rows = found.rows
     return VerifySass(
         cub=compiles.cub,
+        content=tree_content(compiles.cub),
         base=base.label,
         toolchain=tools,
         units=compiles.units,

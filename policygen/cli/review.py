@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from policygen.app.review import read_proofs, read_review, review_change, tell_sass, with_proofs
+from policygen.app.review import review_change, tell_sass
+from policygen.app.review_proofs import read_proofs, read_review, with_proofs
 from policygen.cli.options import cub_option, out_option, store_option
 from policygen.cli.output import Out, Output
 from policygen.cli.result_options import gpu_option

@@ -47,6 +47,8 @@ class Effect(Document):
 
     format: Literal["policygen/effect/1"] = "policygen/effect/1"
     cub: Cub
+    content: str = ""
+    """A digest of the tree's headers: the same in all documents of one tree."""
     toolchain: str
     headers: tuple[str, ...]
     archs: tuple[Arch, ...]

@@ -133,6 +133,8 @@ class VerifyPerformance(Document):
     format: Literal["policygen/verify-performance/1"] = "policygen/verify-performance/1"
     cub: Cub | None = None
     """None where results were given, and nothing was measured."""
+    content: str = ""
+    """A digest of the tree's headers: the same in all documents of one tree."""
     before: str
     """What is compared with, in words."""
     after: str

@@ -103,6 +103,8 @@ class Review(Document):
 
     format: Literal["policygen/review/1"] = "policygen/review/1"
     cub: Cub
+    content: str = ""
+    """A digest of the tree's headers: the same in all documents of one tree."""
     base: str
     toolchain: str
     archs: tuple[Arch, ...]

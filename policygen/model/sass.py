@@ -150,6 +150,8 @@ class VerifySass(Document):
 
     format: Literal["policygen/verify-sass/1"] = "policygen/verify-sass/1"
     cub: Cub
+    content: str = ""
+    """A digest of the tree's headers: the same in all documents of one tree."""
     base: str
     """What it was compared with, in words."""
     toolchain: str

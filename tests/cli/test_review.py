@@ -262,6 +262,11 @@ def test_machine_code_is_run_or_read(capsys, applied, tmp_path):
     assert found["sass"]["archs"] == ["sm90"]
     _, out, _ = review(capsys, "--cub", tree, "--sass", sass_json)
     assert "machine code: 1 of 2 kernels equal, 1 as written on sm90" in out
+    status, out, err = review(capsys, "--cub", root("3.0.1"), "--base", tree, "--sass", sass_json)
+    assert (status, out) == (2, "")
+    assert "is another CUB 3.0.1, and not the CUB 3.0.1 that is reviewed" in err.replace(
+        "\n  ", " "
+    )
     # Nobody wrote it since that tree, as far as anybody knows.
     given = (*given, "--base", root("3.0.1"), *kept)
     assert run(capsys, "verify-sass", "--cub", tree, *given)[0] == 1

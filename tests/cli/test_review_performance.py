@@ -91,15 +91,31 @@ def test_another_version_of_cub_and_another_header_are_refused(capsys, saved, me
     path = measured(('"version": "3.0.1"', '"version": "3.6.0"'))
     status, out, err = run(capsys, "review", "-q", "--from", saved, "--performance", path)
     assert (status, out) == (2, "")
-    assert "what was measured is CUB 3.6.0, and CUB 3.0.1 is reviewed" in err
+    assert "asked about is CUB 3.6.0, and not the CUB 3.0.1 that is reviewed" in err.replace(
+        "\n  ", " "
+    )
     path = measured(('"after": "CUB 3.0.1"', '"after": "with my_tunings.cuh"'))
     status, out, err = run(capsys, "review", "-q", "--from", saved, "--performance", path)
     assert (status, out) == (2, "")
-    assert "what was measured is with my_tunings.cuh, and CUB 3.0.1 is reviewed" in err
+    assert "asked about is with my_tunings.cuh, and not the CUB 3.0.1" in err.replace("\n  ", " ")
     # Which tree it was is not known where results were compared.
     path = measured(given=performance(faster(), slower(), cub=None))
     out = run(capsys, "review", "-q", "--from", saved, "--performance", path)[1]
     assert "Which tree was measured is not known." in out
+
+
+def test_another_tree_of_the_same_version_is_refused(capsys, saved, measured):
+    asked = "whether verify-performance was asked about this very tree is not known"
+    path = measured(('"content": ""', '"content": "a1"'))
+    given = ("review", "-q", "--from", saved, "--performance", path)
+    assert asked in run(capsys, *given)[1]
+    saved.write_text(saved.read_text().replace('"content": ""', '"content": "b2"', 1))
+    status, out, err = run(capsys, *given)
+    assert (status, out) == (2, "")
+    told = "what `verify-performance` was asked about is another CUB 3.0.1, and not the CUB 3.0.1"
+    assert told in err.replace("\n  ", " ")
+    saved.write_text(saved.read_text().replace('"content": "b2"', '"content": "a1"', 1))
+    assert asked not in run(capsys, *given)[1]
 
 
 def test_a_file_that_is_too_large_is_not_read(capsys, saved, measured, monkeypatch):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
@@ -103,15 +104,21 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@contextmanager
 def client(folder, address, *more):
-    """The command in a process of its own, which can be killed."""
+    """The command in a process of its own, which can be killed; it ends with a test that fails."""
     told = arguments(folder, address, *more)
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", CLIENT, str(folder), *told],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def wait_for_rows(folder, count):
@@ -176,13 +183,10 @@ def test_a_second_search_says_that_another_one_measures(run, ratios, tmp_path, c
         (tmp_path / "other").mkdir()
         assert main(arguments(tmp_path / "other", ratios.address, "-q")) == 2
         assert "another search measures on its GPU" in capsys.readouterr().err
-        waits = client(tmp_path / "other", ratios.address, "-q", "--wait", "120")
-        process.send_signal(signal.SIGCONT)
-        process.wait()
-    assert process.returncode == 0
-    with waits:
-        waits.wait()
-    assert waits.returncode == 0
+        with client(tmp_path / "other", ratios.address, "-q", "--wait", "120") as waits:
+            process.send_signal(signal.SIGCONT)
+            process.wait()
+    assert process.returncode == waits.returncode == 0
     once_each(tmp_path / "other")
 
 
