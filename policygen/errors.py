@@ -6,6 +6,7 @@ They are not frozen: Python itself writes a traceback into an exception that pas
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import ClassVar
 
 from policygen.textdiff import unified
@@ -128,6 +129,13 @@ class ProcessError(PolicygenError):
             rows.append(f"  {self.remedy}")
         return _indented("\n".join(rows))
 
+    @property
+    def in_line(self) -> str:
+        """As a reason: which program, and what it says first."""
+        told = self.stderr.strip().partition("\n")[0]
+        command = PurePath(self.command[0]).name
+        return f"{command} failed with status {self.status}" + (f": {told}" if told else "")
+
 
 @dataclass(eq=False)
 class Problems(PolicygenError):  # noqa: N818  it is several errors
@@ -137,6 +145,11 @@ class Problems(PolicygenError):  # noqa: N818  it is several errors
 
     def __str__(self) -> str:
         return "\n".join(str(error) for error in self.errors)
+
+    @property
+    def in_line(self) -> str:
+        """As a reason: one behind the other."""
+        return "; ".join(dict.fromkeys(error.in_line for error in self.errors))
 
 
 def together(errors: Sequence[PolicygenError]) -> PolicygenError:

@@ -23,6 +23,7 @@ from policygen.model.headers import Headers
 from policygen.model.lint import LintReport
 from policygen.model.measure import MeasureCompile
 from policygen.model.measured import MeasuredVariants
+from policygen.model.own_workload import OwnWorkload
 from policygen.model.performance import VerifyPerformance
 from policygen.model.plan import Plan
 from policygen.model.reach import Reach
@@ -75,7 +76,11 @@ DOCUMENTS: tuple[type[Document], ...] = (
     VerifyPerformance,
     VerifySass,
 )
-FILES: dict[str, type[BaseModel]] = {"binding": Binding, "binding-types": Types}
+FILES: dict[str, type[BaseModel]] = {
+    "binding": Binding,
+    "binding-types": Types,
+    "workload": OwnWorkload,
+}
 """Files that we read: their schemas serve an editor, and whoever writes a binding."""
 REMEDY = "make schemas"
 """What writes them anew."""

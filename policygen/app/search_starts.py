@@ -32,9 +32,11 @@ def selected_policies(session: Session, opened: Opened, arch: str) -> dict[str, 
     ready = [one for one in opened.values() if isinstance(one, OpenedWorkload)]
     for one in ready:
         found.setdefault(one.meaning.point[0], []).append(one.meaning.base)
-    for name in {one.meaning.point[0] for one in ready if one.headers is None}:
+    public = {one.meaning.point[0]: one.meaning.benchmark for one in ready if one.headers is None}
+    for name, benchmark in public.items():
         for other in (arch, *_neighbours(arch)):
-            found[name] += _of_benchmark(session, name, other)
+            for known in filter(None, (name, benchmark.like)):
+                found[name] += _of_benchmark(session, known, other)
     return found
 
 

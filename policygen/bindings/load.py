@@ -3,18 +3,19 @@
 import inspect
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from policygen.bindings.own import OwnBinding, call_named, taken
 from policygen.bindings.rows import chosen
 from policygen.cache import digest, keep, kept, written_by
 from policygen.config import configured, load_toml
 from policygen.errors import InputError
-from policygen.model import run_binding
+from policygen.model import own_workload, run_binding
 from policygen.model.arch import family_arch
 from policygen.model.bindings import (
     AxisType,
@@ -29,6 +30,7 @@ from policygen.model.bindings import (
     Unit,
 )
 from policygen.model.cub import Dialect
+from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
 from policygen.model.versions import Versioned, numbers, plain
 from policygen.resources import folder
@@ -51,6 +53,7 @@ class Bound:
     calls: tuple[Call, ...]
     selectors: tuple[SelectorBinding, ...] = ()
     runs: tuple[RunBinding, ...] = ()
+    own: tuple[OwnCallBinding, ...] = ()
 
     def families_at(
         self, site: Site, headers: "Iterable[TuningHeader]"
@@ -141,7 +144,9 @@ def bindings() -> tuple[Binding, ...]:
 def identity() -> str:
     """Names the content of all files of bindings."""
     paths = [*sorted(_folder().glob("*.toml")), *_own(), folder("schemas") / "words.toml"]
-    return digest(*(path.read_bytes() for path in paths))
+    maker = taken()
+    own = "" if maker is None else f"{maker.name} {maker.given.model_dump_json()}"
+    return digest(own, *(path.read_bytes() for path in paths))
 
 
 def _check_units(path: Path, binding: Binding) -> None:
@@ -174,7 +179,7 @@ def _folder() -> Path:
 
 def _load(path: Path, model: type[Loaded]) -> Loaded:
     """A file as a model; reading TOML takes ten times as long as what was read of it before."""
-    key = digest(written_by(inspect.getmodule(model), run_binding), path.read_bytes())
+    key = digest(written_by(inspect.getmodule(model), run_binding, own_workload), path.read_bytes())
     if (known := kept("bindings", key)) is not None:
         with suppress(ValidationError):
             return model.model_validate_json(known)
@@ -186,7 +191,18 @@ def _load(path: Path, model: type[Loaded]) -> Loaded:
 
 @cache
 def bound(version: str) -> tuple[Bound, ...]:
-    """What holds for a version of CUB, as its headers are read; else for the nearest version."""
+    """What holds for a version of CUB, as its headers are read; else for the nearest version.
+
+    A workload of one's own stands among its algorithm's benchmarks.
+    """
+    found = _bound(version)
+    own = own_binding(version)
+    return found if own is None else tuple(_with_own(one, own) for one in found)
+
+
+@cache
+def _bound(version: str) -> tuple[Bound, ...]:
+    """The same of the files alone."""
     at = _nearest(version)
     found = []
     for binding in bindings():
@@ -202,15 +218,42 @@ def bound(version: str) -> tuple[Bound, ...]:
                     _covering(binding.calls, at),
                     _covering(binding.selectors, at),
                     _covering(binding.runs, at),
+                    _covering(binding.own, at),
                 )
             )
     return tuple(found)
 
 
+@cache
+def own_binding(version: str) -> OwnBinding | None:
+    """The workload of one's own that was taken, as a benchmark of a version of CUB."""
+    maker = taken()
+    if maker is None:
+        return None
+    every = _bound(version)
+    call = call_named(maker.given.algorithm, [one for each in every for one in each.own])
+    (algorithm,) = (each for each in every if call in each.own)
+    like = next(one for one in algorithm.benchmarks if one.name == call.like)
+    runs = [one for one in algorithm.runs if like.name in one.benchmarks]
+    covering = _covering(types().types, _nearest(version))
+    return replace(maker, known=covering).make(call, like, runs)
+
+
+def _with_own(algorithm: Bound, own: OwnBinding) -> Bound:
+    if own.like not in algorithm.benchmarks:
+        return algorithm
+    return replace(
+        algorithm,
+        benchmarks=(*algorithm.benchmarks, own.benchmark),
+        selectors=own.serving(algorithm.selectors),
+        runs=(*algorithm.runs, *own.runs),
+    )
+
+
 def axis_type(name: str, version: str) -> AxisType:
     """A value of a type axis, as one version of CUB means it: `C64` is not always the same."""
-    at = _nearest(version)
-    for candidate in types().types:
+    at, own = _nearest(version), own_binding(version)
+    for candidate in (*(own.types if own else ()), *types().types):
         if candidate.name == name and candidate.covers(at):
             return candidate
     raise InputError(f"no type is called {name!r} in CUB {plain(version)}")
@@ -231,6 +274,9 @@ def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
 @cache
 def units_of(benchmark: str) -> tuple[Unit, ...]:
     """What a benchmark counts in, in any version: results of all of them are understood."""
+    if (maker := taken()) is not None and benchmark == maker.name:
+        every = [one for binding in bindings() for one in binding.own]
+        return units_of(call_named(maker.given.algorithm, every).like)
     return tuple(
         unit
         for binding in bindings()

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from policygen.app.emit import DEFAULT_NAMESPACE, emit_selectors
-from policygen.cli.options import out_option, output_options
+from policygen.cli.options import out_option, output_options, with_own, workload_option
 from policygen.cli.output import Out, Output
 from policygen.cli.plan_options import choice_options, choice_rules, chosen_files
 from policygen.cli.start import start
@@ -35,6 +35,7 @@ from policygen.report.views.emit import print_emitted
     metavar="NAME",
     help=f"Of the selectors.  [default: the file's name, or {DEFAULT_NAMESPACE}]",
 )
+@workload_option
 @click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the header does.")
 @partial(output_options, own=True)
 def emit(
@@ -52,9 +53,11 @@ def emit(
     that was tuned gets its policy, and every other one what CUB selects; else nothing is written.
     """
     name = None if out.path is None else str(out.path)
+    files = chosen_files(given)
+    session, _ = with_own(start(given["cub"], quiet=output.quiet), given["workload"], files.where)
     document = emit_selectors(
-        start(given["cub"], quiet=output.quiet),
-        chosen_files(given),
+        session,
+        files,
         ",".join(given["archs"]) or None,
         choice_rules(given),
         algorithms=algorithms,

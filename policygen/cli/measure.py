@@ -18,7 +18,14 @@ from policygen.app.measure import (
 from policygen.app.measure_checkout import measure_checkout
 from policygen.app.measure_compile import compile_variants
 from policygen.app.measure_variants import SEED, VariantsWanted, spaces_of
-from policygen.cli.options import arch_option, cub_option, filter_options, output_options
+from policygen.cli.options import (
+    arch_option,
+    cub_option,
+    filter_options,
+    output_options,
+    with_own,
+    workload_option,
+)
 from policygen.cli.output import Output
 from policygen.cli.result_options import bench_option
 from policygen.cli.search_options import wait_option
@@ -86,6 +93,7 @@ COUNT = click.IntRange(min=1)
     "--compile-only", is_flag=True, help="Compile the variants and count them; needs no GPU."
 )
 @partial(arch_option, text="What --compile-only compiles for.  [default: the GPU's own]")
+@workload_option
 @filter_options
 @cub_option
 @output_options
@@ -115,6 +123,7 @@ def measure(output: Output, *, compile_only: bool, doctor: bool, **given: Any) -
         method=given["method"],
     )
     session = start(given["cub"], quiet=output.quiet)
+    session, where = with_own(session, given["workload"], where)
     if given["benchmarks"] is not None:
         document = measure_checkout(
             given["benchmarks"],

@@ -21,7 +21,13 @@ from policygen.app.search_replay import (
     replay_search,
 )
 from policygen.app.session import open_session
-from policygen.cli.options import cub_option, filter_options, output_options
+from policygen.cli.options import (
+    cub_option,
+    filter_options,
+    output_options,
+    with_own,
+    workload_option,
+)
 from policygen.cli.output import Output
 from policygen.cli.progress import compile_progress, warn
 from policygen.cli.result_options import bench_option
@@ -116,6 +122,7 @@ NOTHING = "none"
     "  [default: what CUB selects here and for other types; of a replay what the database names]",
 )
 @bench_option
+@workload_option
 @filter_options
 @cub_option
 @output_options
@@ -139,6 +146,7 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
     teller = telling(as_json=output.as_json, quiet=output.quiet)
     session = open_session(given["cub"], progress=teller.progress, note=warn)
     where = Filter((), given["regex"], given["axes"], ())
+    session, where = with_own(session, given["workload"], where)
     wanted = SearchWanted(
         budget=given["budget"],
         strategy=given["strategy"],

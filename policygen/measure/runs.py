@@ -78,7 +78,9 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
     assert isinstance(benchmark, BenchmarkBinding)
     declared = axes_of(cub.version)
     found = tuple(
-        WorkloadRun(cub, site, workload, run.of(one), _declared(declared, workload, one))
+        WorkloadRun(
+            cub, site, workload, run.of(one), run.axes or _declared(declared, workload, one)
+        )
         for site, run in _bound(cub, benchmark)
         if _holds(run, workload)
         for one in run.every_subbench

@@ -8,6 +8,7 @@ from policygen.measure.run import RuntimeSpot
 from policygen.measure.runs import RuntimePoint, WorkloadRun
 from policygen.measure.tables import RowSpot
 from policygen.results.declared import DeclaredAxes
+from policygen.results.weighed import WeighedValues
 
 Keeps = Callable[[Mapping[str, str]], bool]
 """Whether a runtime workload is meant, by the values of its axes."""
@@ -34,9 +35,13 @@ def runtime_spots(run: WorkloadRun, inputs: Path, keeps: Keeps = all_points) -> 
 
 
 def declared_axes(run: WorkloadRun) -> DeclaredAxes:
-    """All values of the runtime axes, as the benchmark declares them."""
+    """All values of the runtime axes, as the benchmark declares them, with weights of their own."""
     name, subbench = run.benchmark.name, run.binding.subbench
-    return {(name, subbench, axis): values for axis, values in run.axes.items()}
+    weights = run.binding.weights
+    return {
+        (name, subbench, axis): WeighedValues.of(values, weights.get(axis))
+        for axis, values in run.axes.items()
+    }
 
 
 def _row_spot(run: WorkloadRun, point: RuntimePoint) -> RowSpot:

@@ -8,6 +8,7 @@ from policygen.errors import InputError
 from policygen.measure.writer import DatabaseWriter
 from policygen.results.database import quote
 from policygen.results.declared import DeclaredAxes
+from policygen.results.weighed import keep_weights
 from policygen.results.writing import DECLARED, create_results, declare, declared_cell
 
 _OTHER = "It is of another version of the benchmark: name another file."
@@ -53,6 +54,8 @@ def prepare_table(writer: DatabaseWriter, spot: RowSpot, declared: DeclaredAxes)
             )
         if not known:
             declare(connection, own)
+        for key, values in own.items():
+            keep_weights(connection, key, values)
 
 
 def _declared(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from policygen.measure.statistics import PointTimes
 from policygen.measure.tables import RowSpot
 from policygen.model.labels import BASE
 from policygen.results.declared import DeclaredAxes
+from policygen.results.weighed import own_weight
 from policygen.results.weights import importance
 
 
@@ -58,6 +59,11 @@ def _pairs(
 def _weight(spot: RowSpot, declared: DeclaredAxes) -> float:
     found = 1.0
     for (name, subbench, axis), values in declared.items():
-        if "{io}" in axis and (name, subbench) == (spot.algorithm, spot.subbench):
-            found *= importance(values.index(spot.workload[axis]), len(values))
+        if (name, subbench) != (spot.algorithm, spot.subbench):
+            continue
+        value = spot.workload[axis]
+        if (own := own_weight(values, value)) is not None:
+            found *= own
+        elif "{io}" in axis:
+            found *= importance(values.index(value), len(values))
     return found

@@ -49,6 +49,7 @@ def inputs_text(run: WorkloadRun) -> str:
             "result": one.result,
             "compared": bool(one.result) or name in beside,
             "tolerance": one.tolerance,
+            "same": one.same,
             "modified": one.modified,
             "group": one.group,
             "beside": one.beside and list(binding.buffers).index(one.beside),

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from policygen.model.base import Record
 from policygen.model.cub import Dialect
+from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
 from policygen.model.versions import Versioned
 
@@ -321,6 +322,8 @@ class BenchmarkBinding(Call):
     """One benchmark, in a range of CUB versions."""
 
     name: str
+    like: str | None = None
+    """The benchmark of CUB's that a workload of one's own is like."""
     parameters: dict[str, Range]
     """Label → `start:end:step`, in the order of variant labels."""
     units: dict[str, Unit] = Field(default_factory=dict)
@@ -373,3 +376,5 @@ class Binding(Record):
     """Workloads beyond those of benchmarks, for `audit reach`."""
     runs: tuple[RunBinding, ...] = Field(alias="run", default=())
     """What `policygen measure` runs."""
+    own: tuple[OwnCallBinding, ...] = Field(alias="workload", default=())
+    """What workloads of one's own can be of."""

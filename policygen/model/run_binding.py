@@ -26,6 +26,8 @@ class BufferBinding(Record):
     """How it is compared with what base makes of it: `set` in any order."""
     tolerance: float = Field(default=0, ge=0, le=1)
     """How far from base's a result may be, as a share of it."""
+    same: str | None = None
+    """A functor of two elements that says whether they are equal, in place of their bytes."""
     group: str | None = None
     """How many elements that stand together are a set; all without it."""
     beside: str | None = None
@@ -57,6 +59,10 @@ class RunBinding(Versioned):
     """Runtime axis → its words, which units take as 0, 1, …"""
     sizes: dict[str, str] = Field(default_factory=dict)
     """Whole number → C++ in terms of runtime axes and of earlier ones."""
+    axes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Runtime axis → its values, where they are not declared for the benchmark by `axes.toml`."""
+    weights: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    """Of those values, where they are not as CCCL weighs them."""
     skip: str | None = None
     """When the benchmark skips a runtime workload."""
     buffers: dict[str, BufferBinding]

@@ -63,6 +63,11 @@ class RefusedError(ProcessError):
         return f"{Path(file).name}:{line}: {message}" if not file.endswith(UNIT) else message
 
     @property
+    def in_line(self) -> str:
+        """As a reason: what the compiler says first."""
+        return f"it does not compile: {self.first}"
+
+    @property
     def has_place(self) -> bool:
         """Whether the compiler says it of a line of what it read."""
         return _ERROR.search(self.stderr) is not None

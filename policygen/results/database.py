@@ -16,6 +16,7 @@ from policygen.results.gpus import GpuArchs, find_gpus
 from policygen.results.measured_noise import MeasuredNoise, find_noise
 from policygen.results.paired_noise import Pairs, find_pairs
 from policygen.results.provenance import OWN
+from policygen.results.weighed import find_weights
 
 KEY_COLUMNS = ("gpu", "ctk")
 VERSION_COLUMNS = ("cccl", "cub")
@@ -159,7 +160,10 @@ def _look(path: Path, connection: sqlite3.Connection) -> Database:
     others = {n: c for n, c in names.items() if n not in known and n not in logs}
     # Ours name benchmarks, axes and values, too: they are not told by what they hold.
     others = {n: c for n, c in others.items() if not n.startswith(OWN)}
-    declared = find_declared(connection, tables, others)
+    declared = {
+        **find_declared(connection, tables, others),
+        **find_weights(connection, names),
+    }
     have = {(table.algorithm, table.subbench) for table in tables}
     without = tuple(sorted(_registered(connection, names) - have))
     gpus = find_gpus(connection, tables, others)

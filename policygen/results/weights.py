@@ -10,6 +10,7 @@ from policygen.results.case import Case
 from policygen.results.declared import DeclaredAxes
 from policygen.results.known_axes import axes_of
 from policygen.results.load import Floats
+from policygen.results.weighed import are_same, own_weight
 
 LEAST, MOST = 0.6, 0.999
 """The importance of the first value of an `{io}` axis, and what the last one approaches."""
@@ -30,10 +31,14 @@ def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], boo
     for part in case.parts:
         values = np.ones(len(part.points))
         for position, axis in enumerate(part.table.rt_axes):
-            if "{io}" not in axis:
-                continue
             present = [point[position] for point in part.points]
             key = (case.algorithm, part.table.subbench, axis)
+            given = [own_weight(known.get(key), value) for value in present]
+            if None not in given:
+                values = values * np.array(given, np.float64)
+                continue
+            if "{io}" not in axis:
+                continue
             own, unsure = _importances(present, known.get(key), benchmark.get(key, ()))
             approximate |= unsure
             values = values * own
@@ -84,7 +89,7 @@ def known_axes(case: Case, declared: DeclaredAxes) -> DeclaredAxes:
     for database in case.databases:
         for axis, values in database.declared.items():
             known[axis] = first.setdefault(axis, values)
-            if first[axis] != values:
+            if not are_same(first[axis], values):
                 known[axis] = ()
     return known
 

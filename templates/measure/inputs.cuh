@@ -268,6 +268,67 @@ cudaError_t ramp(T* to, long long count, T step)
   return each(count, write_ramp<T>{to, step});
 }
 
+template <class T>
+struct write_rising
+{
+  T* to;
+  double count;
+  T least;
+  T most;
+
+  __device__ void operator()(long long at) const
+  {
+    to[at] = between(static_cast<double>(at) / count, least, most);
+  }
+};
+
+// In ascending order, over a type's values; of floats over the positive ones.
+template <class T>
+cudaError_t rising(T* to, long long count)
+{
+  using limits = ::cuda::std::numeric_limits<T>;
+  return each(count, write_rising<T>{to, static_cast<double>(count), (limits::min)(), (limits::max)()});
+}
+
+struct write_drawn
+{
+  unsigned char* to;
+  unsigned long long seed;
+
+  __device__ void operator()(long long at) const
+  {
+    to[at] = static_cast<unsigned char>(drawn(seed, at));
+  }
+};
+
+// Whatever the type, bytes that were drawn.
+template <class T>
+cudaError_t random_bytes(T* to, long long count)
+{
+  const auto bytes = static_cast<long long>(sizeof(T)) * count;
+  return each(bytes, write_drawn{reinterpret_cast<unsigned char*>(to), seed});
+}
+
+template <class T, class F>
+struct write_made
+{
+  T* to;
+  F make;
+  unsigned long long seed;
+
+  __device__ void operator()(long long at) const
+  {
+    to[at] = make(at, drawn(seed, at));
+  }
+};
+
+// What a functor makes of an index and 64 random bits.
+template <class T, class F>
+cudaError_t made(T* to, long long count, F make)
+{
+  return each(count, write_made<T, F>{to, make, seed});
+}
+
 struct difference
 {
   unsigned long long count;
@@ -362,6 +423,31 @@ template <class T>
 long long compare(const T* got, const T* expected, long long count, double tolerance, long long* first)
 {
   return told([=](difference* found) { return each(count, differs<T>{got, expected, tolerance, found}); }, first);
+}
+
+template <class T, class F>
+struct differs_by
+{
+  const T* got;
+  const T* expected;
+  F same;
+  difference* found;
+
+  __device__ void operator()(long long at) const
+  {
+    if (!same(got[at], expected[at]))
+    {
+      atomicAdd(&found->count, 1ull);
+      atomicMin(&found->first, static_cast<unsigned long long>(at));
+    }
+  }
+};
+
+// The same by a functor of two elements.
+template <class T, class F>
+long long compare_by(const T* got, const T* expected, long long count, F same, long long* first)
+{
+  return told([=](difference* found) { return each(count, differs_by<T, F>{got, expected, same, found}); }, first);
 }
 
 // Whether the same elements are there, in any order: 0 or 1.

@@ -63,6 +63,9 @@ def _spelled(
 ) -> str:
     """As the binding has it where that means the same anywhere, or as the compiler prints it."""
     text = one.benchmark.roles.get(role)
+    mine = (axis_type(v, version).cpp for a, v in values.items() if _is_type(one, a, v))
+    if named := next((cpp for cpp in mine if cpp == f"::{shown}"), None):
+        return named
     if text is None or not text.startswith(("::", "axis::")):
         return _portable(shown)
     known = {**one.benchmark.roles, **one.benchmark.constants}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen import __version__
+from policygen.bindings.own import taken
 from policygen.dialects.provenance import labelled
 from policygen.dialects.selectors.aggregates import Field, read_aggregate
 from policygen.dialects.selectors.functions import Struct
@@ -83,6 +84,8 @@ def render(
     spots = [spot for one in tuned for spot in one.spots]
     headers = [spot.header for spot in spots]
     used = [header for spot in spots for header in spot.arguments.headers]
+    maker = taken()
+    own = None if maker is None else maker.given.header
     major, minor = target.cub.split(".")[:2]
     rendered = [
         _selector(one, data, target, structs) for one, data in zip(tuned, selectors, strict=True)
@@ -101,7 +104,8 @@ def render(
             "number": int(major) * 1000 + int(minor),
             "std": target.std,
             "namespace": target.namespace,
-            "includes": sorted({*headers, *used, "cuda/std/type_traits"}),
+            "includes": sorted({*headers, *used, "cuda/std/type_traits"} - {own}),
+            "own": own,
             "aliases": _aliases(spots),
             "composed": [*composed.values()][:2] if len(composed) > 1 else None,
             "selectors": rendered,

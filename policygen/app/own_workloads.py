@@ -1,0 +1,57 @@
+"""Workloads of one's own: their files, opened for a command, and templates of such files."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from policygen.app.emit import check_takes_selectors
+from policygen.app.filters import Filter
+from policygen.app.session import Session
+from policygen.bindings.load import bindings, own_binding
+from policygen.bindings.own import call_named
+from policygen.bindings.taken import taking
+from policygen.errors import InputError
+from policygen.rendering import fill
+
+TEMPLATE = "own/workload.toml.j2"
+
+
+@contextmanager
+def with_workload(
+    session: Session, path: Path | None, where: Filter
+) -> Iterator[tuple[Session, Filter]]:
+    """Lets a command have a workload of one's own, and no other; none changes nothing."""
+    if path is None:
+        yield session, where
+        return
+    if where.regex:
+        raise InputError(
+            "-R chooses among CUB's benchmarks, and a workload of one's own is none of them",
+            "Leave it out; -a still chooses among its sizes: -a Elements=1000000",
+        )
+    check_takes_selectors(session.cub)
+    with taking(path) as maker:
+        cub, header = session.cub, maker.given.header
+        own_binding(cub.bindings)
+        if header is not None:
+            folder = path.resolve().parent
+            if not (folder / header).is_file():
+                raise InputError(f"{path}: there is no header {header} beside it")
+            cub = cub.model_copy(update={"includes": (*cub.include_folders, str(folder))})
+        yield replace(session, cub=cub), replace(where, regex=f"{re.escape(maker.name)}$")
+
+
+def workload_template(algorithm: str) -> str:
+    """A commented start of a workload's file; an algorithm may be named by its last part."""
+    calls = [one for binding in bindings() for one in binding.own]
+    plain = algorithm.lower().removeprefix("device").replace("_", "")
+    near = [
+        one
+        for one in calls
+        if plain in {part.lower() for part in re.findall(r"\w+", one.algorithm)}
+        or plain == re.split(r"::", one.algorithm.lower())[0].removeprefix("device")
+    ]
+    call = near[0] if near else call_named(algorithm, calls)
+    return fill(TEMPLATE, {"call": call.model_dump()})

@@ -1,0 +1,215 @@
+"""What a workload's file makes of a benchmark: types, functor, sizes, contents, results."""
+
+import pytest
+
+from policygen.bindings import load
+from policygen.bindings.load import axis_type, bound, own_binding, units_of
+from policygen.bindings.own import call_named, taken
+from policygen.bindings.taken import taking
+from policygen.errors import InputError
+from tests.own.written import write_particles
+
+VERSION = "3.6.0"
+CALLS = [call for binding in load.bindings() for call in binding.own]
+SIZES = "[[size]]\nelements = 1000\n"
+
+
+def write(folder, text):
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def made(folder, text):
+    with taking(write(folder, text)):
+        return own_binding(VERSION)
+
+
+def refused(folder, text):
+    with pytest.raises(InputError) as raised:
+        made(folder, text)
+    return str(raised.value)
+
+
+def test_it_is_a_benchmark_as_long_as_it_is_taken(tmp_path):
+    before = bound(VERSION)
+    with taking(write_particles(tmp_path)) as maker:
+        (algorithm,) = (one for one in bound(VERSION) if one.algorithm == "reduce")
+        own = algorithm.benchmarks[-1]
+        assert maker.name == own.name == "own.particles"
+        assert own.like == "cub.bench.reduce.sum"
+        assert own.roles["OpT"] == "axis::Op"
+        (run,) = (one for one in algorithm.runs if own.name in one.benchmarks)
+        assert run.axes == {"Elements": ("1000000", "20000000")}
+        assert run.weights == {"Elements": (1, 3)}
+        assert run.buffers["in"].fill == "made(to, count, ::sim::make_particle{})"
+        assert run.buffers["in"].exact is None
+        assert "particle.cuh" in run.includes
+        found = axis_type("sim::Particle", VERSION)
+        assert (found.cpp, found.header) == ("::sim::Particle", "particle.cuh")
+        assert units_of(own.name) == units_of(own.like)
+        assert load.identity()
+    assert taken() is None
+    assert bound(VERSION) == before
+    with pytest.raises(InputError):
+        axis_type("sim::Particle", VERSION)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("float", "F32"),
+        ("F32", "F32"),
+        ("int", "I32"),
+        ("std::int64_t", "I64"),
+        ("::cuda::std::uint8_t", "U8"),
+        ("cuda::std::complex<float>", "C32"),
+        ("unsigned  __int128", "U128"),
+    ],
+)
+def test_types_of_benchmarks_have_their_names(tmp_path, text, name):
+    text = f'algorithm = "DeviceReduce::Reduce"\ntypes = {{ T = "{text}" }}\n{SIZES}'
+    own = made(tmp_path, text)
+    assert own.benchmark.axes["T"] == (name,)
+    assert own.benchmark.axes["Op"] == ("plus",)
+    assert own.types == ()
+    assert own.runs[0].buffers["in"].exact == "terms(to, count)"
+
+
+def test_a_built_in_type_of_no_benchmark_is_what_it_is(tmp_path):
+    text = 'algorithm = "DeviceReduce::Reduce"\ntypes = { T = "unsigned long long" }\n'
+    (found,) = made(tmp_path, f'{text}{SIZES}[input]\nhow = "bytes"\n').types
+    assert found.cpp == "unsigned long long"
+
+
+@pytest.mark.parametrize(
+    ("how", "fill"),
+    [
+        ('how = "random"', "uniform(to, count, Entropy)"),
+        ('how = "entropy"\nentropy = "0.544"', "uniform(to, count, Entropy)"),
+        ('how = "sorted"', "rising(to, count)"),
+        ('how = "constant"', "constant(to, count, KeyT{})"),
+        ('how = "bytes"', "random_bytes(to, count)"),
+        ('how = "generator"\ngenerator = "mine::make"', "made(to, count, ::mine::make{})"),
+    ],
+)
+def test_inputs_are_as_the_file_says(tmp_path, how, fill):
+    text = f'algorithm = "cub::DeviceRadixSort::SortKeys"\ntypes = {{ T = "float" }}\n{SIZES}'
+    (run,) = made(tmp_path, f"{text}[input]\n{how}\n").runs
+    assert run.buffers["in"].fill == fill
+    entropy = "0.544" if "0.544" in how else "1.000"
+    assert run.axes == {"Elements": ("1000",), "Entropy": (entropy,)}
+
+
+def test_entropy_of_what_has_no_such_axis_is_said_to_what_fills_it(tmp_path):
+    text = f'algorithm = "DeviceReduce::Reduce"\ntypes = {{ T = "int" }}\n{SIZES}'
+    own = made(tmp_path, f'{text}[input]\nhow = "entropy"\nentropy = "0.201"\n')
+    assert own.runs[0].buffers["in"].fill == "uniform(to, count, 201)"
+
+
+def test_a_file_is_named_where_it_stands(tmp_path):
+    (tmp_path / "elements.bin").write_bytes(b"12345678")
+    text = f'algorithm = "DeviceReduce::Reduce"\ntypes = {{ T = "int" }}\n{SIZES}'
+    own = made(tmp_path, f'{text}[input]\nhow = "file"\nfile = "elements.bin"\n')
+    assert own.runs[0].buffers["in"].fill == f'bytes_of(to, count, "{tmp_path}/elements.bin")'
+    told = refused(tmp_path, f'{text}[input]\nhow = "file"\nfile = "none.bin"\n')
+    assert "there is no file none.bin" in told
+    strange = tmp_path / 'a"b'
+    strange.mkdir()
+    (strange / "elements.bin").write_bytes(b"1")
+    told = refused(strange, f'{text}[input]\nhow = "file"\nfile = "elements.bin"\n')
+    assert "other than plain letters" in told
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        ("tolerance = 0.01", ("close", 0.01, None)),
+        ('same = "mine::same"', ("equal", 0, "::mine::same")),
+        ("", ("equal", 0, None)),
+    ],
+)
+def test_results_are_compared_as_the_file_says(tmp_path, result, shown):
+    text = f'algorithm = "DeviceReduce::Reduce"\ntypes = {{ T = "float" }}\n{SIZES}'
+    (run,) = made(tmp_path, f"{text}[result]\n{result}\n").runs
+    out = run.buffers["out"]
+    assert (out.result, out.tolerance, out.same) == shown
+
+
+REDUCE = 'algorithm = "DeviceReduce::Reduce"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f'algorithm = "DeviceReduse"\n{SIZES}', "no workload of one's own can be of DeviceReduse"),
+        (f"{REDUCE}{SIZES}", "types: T is missing: an element"),
+        (f'{REDUCE}types = {{ Key = "int" }}\n{SIZES}', "DeviceReduce::Reduce has no Key"),
+        (
+            f'{REDUCE}types = {{ T = "int" }}\naxes = {{ Bins = ["3"] }}\n{SIZES}',
+            "axes: DeviceReduce::Reduce has no Bins",
+        ),
+        (
+            f'{REDUCE}types = {{ T = "mine::T" }}\n{SIZES}',
+            'how = "random" makes numbers, and an element is mine::T',
+        ),
+        (
+            f'algorithm = "DeviceRadixSort::SortKeys"\ntypes = {{ T = "mine::T" }}\n{SIZES}',
+            "T of DeviceRadixSort::SortKeys is a type of numbers, and not mine::T",
+        ),
+        (
+            'algorithm = "DeviceRadixSort::SortKeys"\noperator = "mine::less"\n'
+            f'types = {{ T = "int" }}\n{SIZES}',
+            "DeviceRadixSort::SortKeys takes no operator",
+        ),
+        (
+            f'algorithm = "DeviceSelect::If"\ntypes = {{ T = "int" }}\n{SIZES}',
+            "operator is missing: says whether an element is taken",
+        ),
+    ],
+)
+def test_what_does_not_fit_an_algorithm_is_told_with_the_file(tmp_path, text, told):
+    found = refused(tmp_path, text)
+    assert told in found
+    assert "mine.toml" in found or "There are: " in found
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('types = { T = "int; int x" }', "types.T: Value error, 'int; int x' is no name of a type"),
+        ('types = { T = "f()" }', "is no name of a type"),
+        ('operator = "a\\nb"', "is no name of a type"),
+        ('header = "../other.cuh"', "header: Value error, it is no path of a file below"),
+        ('header = "/etc/passwd"', "header: Value error, it is no path of a file below"),
+        ('header = "a\\"b"', "header: String should match pattern"),
+        ('name = "a b"', "name: String should match pattern"),
+        ('[input]\nhow = "generator"', 'generator is said with how = "generator", and only then'),
+        ('[input]\nfile = "x"', 'file is said with how = "file", and only then'),
+        ('[result]\ntolerance = 0.1\nsame = "x"', "tolerance and same exclude each other"),
+        ("[[size]]\nelements = 1000", "the same number of elements is there twice"),
+        ("[[size]]\nelements = 0", "elements: Input should be greater than or equal to 1"),
+        ("[[size]]\nelements = 5\nweight = inf", "weight"),
+        ('script = "x"', "unknown key script"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_with_the_key(tmp_path, text, told):
+    top, rest = (text, "") if not text.startswith("[") else ("", text)
+    found = refused(tmp_path, f"{REDUCE}{top}\n{SIZES}{rest}\n")
+    assert told in found
+
+
+def test_every_algorithm_is_like_a_benchmark_that_runs(tmp_path):
+    for version in ("3.5.0", "3.6.0"):
+        for algorithm in bound(version):
+            known = {one.name: one for one in algorithm.benchmarks}
+            for call in algorithm.own:
+                like = known[call.like]
+                runs = [one for one in algorithm.runs if like.name in one.benchmarks]
+                assert runs, call.algorithm
+                assert {*call.inputs, *call.fills} <= runs[0].buffers.keys(), call.algorithm
+                assert {*call.types} - {"OffsetT"} <= {*like.axes}, call.algorithm
+                assert call.role is None or call.role in like.roles, call.algorithm
+    assert len({call.algorithm for call in CALLS}) == len(CALLS)
+    scan = call_named("::cub::DeviceScan::ExclusiveScan", CALLS)
+    assert scan.like == "cub.bench.scan.exclusive.sum"
