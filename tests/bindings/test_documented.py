@@ -22,6 +22,7 @@ from policygen.model.bindings import (
     Unit,
     ValuesBase,
 )
+from policygen.model.own_workload import OwnCallBinding
 
 DOCS = resources.folder("schemas").parent / "docs/bindings.md"
 
@@ -54,6 +55,7 @@ def first_column(title):
         ("`[[family]]`", FamilyBinding),
         ("`[[benchmark]]`", BenchmarkBinding),
         ("`[[selector]]`", SelectorBinding),
+        ("`[[workload]]`", OwnCallBinding),
         ("Rules", MemberRule),
         ("`types.toml`", Types),
     ],

@@ -41,8 +41,8 @@ def test_it_is_a_benchmark_as_long_as_it_is_taken(tmp_path):
         assert own.roles["OpT"] == "axis::Op"
         (run,) = (one for one in algorithm.runs if own.name in one.benchmarks)
         assert run.axes == {"Elements": ("1000000", "20000000")}
-        assert run.weights == {"Elements": (1, 3)}
-        assert run.buffers["in"].fill == "made(to, count, ::sim::make_particle{})"
+        assert run.weights == {"Elements": (1, 2)}
+        assert run.buffers["in"].fill == "made(to, count, ::sim::any_particle{})"
         assert run.buffers["in"].exact is None
         assert "particle.cuh" in run.includes
         found = axis_type("sim::Particle", VERSION)
