@@ -90,6 +90,7 @@ HELPERS = {
     "main",
     "options",
     "output",
+    "own_options",
     "plan_options",
     "progress",
     "result_options",

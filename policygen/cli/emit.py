@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from policygen.app.emit import DEFAULT_NAMESPACE, emit_selectors
-from policygen.cli.options import out_option, output_options, with_own, workload_option
+from policygen.cli.options import out_option, output_options
 from policygen.cli.output import Out, Output
+from policygen.cli.own_options import with_own, workload_option
 from policygen.cli.plan_options import choice_options, choice_rules, chosen_files
 from policygen.cli.start import start
 from policygen.report.views.emit import print_emitted

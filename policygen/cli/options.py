@@ -11,26 +11,11 @@ from click.core import ParameterSource
 
 from policygen import settings_file
 from policygen.app.filters import Filter, typed_archs
-from policygen.app.own_workloads import with_workload
-from policygen.app.session import Session
 from policygen.app.stores import STORE, own_store
 from policygen.cli.output import Out, Output, printed
 from policygen.errors import PolicygenError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-workload_option = click.option(
-    "--workload",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="A workload of one's own, as `tune` takes it, in place of -R.",
-)
-
-
-def with_own(session: Session, path: Path | None, where: Filter) -> tuple[Session, Filter]:
-    """What a command works on until it ends: a workload of one's own, where a file is named."""
-    return click.get_current_context().with_resource(with_workload(session, path, where))
 
 
 def cub_option(command: Command) -> Command:

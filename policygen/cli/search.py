@@ -25,10 +25,9 @@ from policygen.cli.options import (
     cub_option,
     filter_options,
     output_options,
-    with_own,
-    workload_option,
 )
 from policygen.cli.output import Output
+from policygen.cli.own_options import with_own, workload_option
 from policygen.cli.progress import compile_progress, warn
 from policygen.cli.result_options import bench_option
 from policygen.cli.search_options import (

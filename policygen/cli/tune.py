@@ -17,9 +17,9 @@ from policygen.cli.options import (
     filter_options,
     out_option,
     output_options,
-    with_own,
 )
 from policygen.cli.output import Out, Output
+from policygen.cli.own_options import with_own
 from policygen.cli.progress import warn
 from policygen.cli.search_options import (
     budget_option,
