@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -37,7 +38,8 @@ class Key:
 
 def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
     """Row → its answers, each as the compiler prints the type."""
-    found = {}
+    found: dict[int, tuple[str, ...]] = {}
+    shared = []
     for match in _BYTES.finditer(ptx):
         data = _bytes(match)
         if b"policygen_probe::row<" in data:
@@ -47,10 +49,42 @@ def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
                 found[int(_inside(number))] = tuple(answers)
             except ValueError as error:
                 raise _unreadable(text) from error
+        elif b"policygen_probe::shared<" in data:
+            shared.append(data.decode(errors="replace"))
+    for text in shared:
+        found |= _shared(text, found)
     if not found:
         # No answer must not read as "nothing is selected".
         raise InputError("the probe's PTX holds no answers", "Please report this.")
     return found
+
+
+def _shared(text: str, told: Mapping[int, tuple[str, ...]]) -> dict[int, tuple[str, ...]]:
+    """A workload's rows: each repeats one that is told, and has its own answers behind that."""
+    first, count, *facts = _integers(text)
+    if count < 1 or len(facts) not in {count, 3 * count}:
+        raise _unreadable(text)
+    places, *more = (facts[at : at + count] for at in range(0, len(facts), count))
+    if not all(place <= at and first + place in told for at, place in enumerate(places)):
+        raise _unreadable(text)
+    since, default = more or ([], [])
+    besides: list[tuple[str, ...]] = [
+        (f"value<{arch}>", f"value<{str(bool(is_default)).lower()}>")
+        for arch, is_default in zip(since, default, strict=True)
+    ]
+    return {
+        first + at: (*told[first + place], *(besides[at] if besides else ()))
+        for at, place in enumerate(places)
+    }
+
+
+def _integers(text: str) -> list[int]:
+    """`… [with int First = 7; int Count = 2; int Facts = 0; …]` as the numbers."""
+    try:
+        found = [int(part.rstrip("UL")) for part in _facts(text)]
+        return found if len(found) > 1 else [0, 0]
+    except ValueError as error:
+        raise _unreadable(text) from error
 
 
 def pack(ptx: str) -> str:

@@ -129,6 +129,7 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "marked": section.families is not None,
             "traits": bool(section.traits),
             "since": section.since,
+            "carries": site.values.get(site.marked, "-1"),
             "whole": section.families is None and section.whole,
             "untuned": site.untuned,
             "support": site.support,
@@ -177,8 +178,7 @@ def _values(site: Site, *, whole: bool) -> list[str]:
 
 def _marks(site: Site, families: Sequence[BoundFamily]) -> list[str]:
     if site.is_selector:
-        items = site.values.get(site.marked, "-1")
-        return [f"value<policygen_marks::of(selected, policy, {items})>"]
+        return ["value<mark>"]
     kinds = (f"type<::cuda::std::decay_t<decltype({text})>>" for text in site.values.values())
     return [
         f"value<{site.values[site.marked]}>",

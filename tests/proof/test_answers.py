@@ -41,6 +41,51 @@ def test_rows_come_under_their_numbers() -> None:
     }
 
 
+def shared(*numbers: int) -> str:
+    """What `__PRETTY_FUNCTION__` says of what a workload's rows share."""
+    names = ["First", "Count", *["Facts"] * (len(numbers) - 2)]
+    listed = "; ".join(f"int {name} = {n}" for name, n in zip(names, numbers, strict=True))
+    name = f"{PROBE}::shared<First, Count, Facts...>::text()"
+    return f"static constexpr const char *{name} [with {listed}]"
+
+
+def test_rows_that_repeat_others_are_told_once() -> None:
+    """Of three rows, the second repeats the first."""
+    told = (row("value<4>", "value<128>"), row("value<6>", "value<64>"))
+    first, other = (f"{PROBE}::value<128>",), (f"{PROBE}::value<64>",)
+    assert read_answers(ptx(*told, shared(4, 3, 0, 0, 2))) == {4: first, 5: first, 6: other}
+    besides = (90, 90, 100, 1, 0, 0)
+    assert read_answers(ptx(shared(4, 3, 0, 0, 2, *besides), *told)) == {
+        4: (*first, "value<90>", "value<true>"),
+        5: (*first, "value<90>", "value<false>"),
+        6: (*other, "value<100>", "value<false>"),
+    }
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (4, 3, 0, 0, 1),  # a row that is not told
+        (4, 3, 0, 2, 2),  # one that comes later
+        (4, 3, 0, 0),  # too few
+        (4, 3, 0, 0, 2, 90),  # neither nothing nor all besides
+        (4, 0),
+        (4, -1, 0),
+        (9, 1, 0),
+    ],
+)
+def test_rows_that_repeat_what_is_not_told_are_refused(numbers: tuple[int, ...]) -> None:
+    told = (row("value<4>", "value<128>"), row("value<6>", "value<64>"))
+    with pytest.raises(InputError, match="an answer that cannot be read"):
+        read_answers(ptx(*told, shared(*numbers)))
+
+
+def test_what_rows_share_is_numbers() -> None:
+    text = shared(4, 1, 0).replace("Count = 1", "Count = x")
+    with pytest.raises(InputError, match="an answer that cannot be read"):
+        read_answers(ptx(row("value<4>", "value<1>"), text))
+
+
 def test_a_row_may_have_no_facts() -> None:
     assert read_answers(ptx(row("value<3>"))) == {3: ()}
 

@@ -113,9 +113,8 @@ def asked(text: str) -> list[str]:
     return re.findall(r"using answers = (.*);", text)
 
 
-@pytest.mark.parametrize("site", [SITE, SELECTOR])
-def test_a_workload_has_a_row_for_each_architecture(site: Site) -> None:
-    two = section(point(T="I8"), point(T="I16"), site=site, archs=("sm90", "sm103"))
+def test_a_workload_has_a_row_for_each_architecture() -> None:
+    two = section(point(T="I8"), point(T="I16"), archs=("sm90", "sm103"))
     text = rendered(two, version="3.5.0")
     assert re.findall(r"struct (workload_\d|on_\d+)\n", text) == [
         "workload_0", "on_90", "on_103", "workload_2", "on_90", "on_103",
@@ -130,6 +129,27 @@ def test_a_workload_has_a_row_for_each_architecture(site: Site) -> None:
         ("3", "workload_2::on_103"),
     ]
     assert two.rows == tuple((p, arch) for p in two.points for arch in two.archs)
+
+
+def test_a_selector_is_asked_once_for_an_architecture_and_tells_each_policy_once() -> None:
+    two = section(point(T="I8"), point(T="I16"), site=SELECTOR, archs=("sm90", "sm103"))
+    text = rendered(two, version="3.5.0")
+    assert text.count("static constexpr auto all    = policies_on<selector, 90, 103>();") == 2
+    assert [row[: len("row<value<0> + Place>")] for row in asked(text)] == [
+        "row<value<0 + Place>,",
+        "row<value<2 + Place>,",
+    ]
+    assert re.findall(r"\*(\w+)\[\] = \{(.*)\};", text.replace("* ", "*")) == [
+        (
+            f"answers_{n}",
+            f"told_{n}::shares::text(), told<told_{n}, 0>(), told<told_{n}, 1>()",
+        )
+        for n in (0, 2)
+    ]
+    assert "alike = same_values(values, counted.readable);" in text
+    # What cannot be taken apart is not compared.
+    alone = rendered(replace(two, whole=False), version="3.5.0")
+    assert "alike = each_alone<2>();" in alone
 
 
 KINDS = (
@@ -221,14 +241,16 @@ def test_a_selector_is_asked_for_an_architecture(
     row = re.sub(r" +", " ", "\n".join(lines(text, "struct workload_0")))
     assert "using selector = policy_selector<T>;" in row
     assert f"static constexpr auto policy = {selected};" in row
-    assert "(103);" in row
     assert (
-        f"row<value<0>, {WHOLE_POLICY}, value<policy.items>, value<policy.kind>, value<policy.delay>, value<policy.latency>,"
-        f" value<unchanged_since<selector>(103)>, value<is_default<selector, {untuned or 'void'}>(103)>>;"
+        f"row<value<0 + Place>, {WHOLE_POLICY}, value<policy.items>, value<policy.kind>, value<policy.delay>,"
+        " value<policy.latency>>;"
     ) in row
+    assert "static constexpr auto sinces = sinces_of(all, archs, on_ladder);" in row
+    assert f"defaults = defaults_of<{untuned or 'void'}>(all, archs, on_ladder.at[0]);" in row
+    assert "using shares = decltype(shared_of<0, alike, sinces, defaults>(places{}));" in text
     assert f"constexpr int ladder[] = {{{', '.join(arch[2:] for arch in ladder())}}};" in text
     less = rendered(replace(asked, since=False), version="3.5.0")
-    assert "value<policy.delay>, value<policy.latency>>;" in less
+    assert "using shares = decltype(shared_of<0, alike>(places{}));" in less
 
 
 def test_what_selectors_need_stands_in_their_units_alone() -> None:
