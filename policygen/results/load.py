@@ -150,12 +150,31 @@ class _Reader:
 
     def read(self, cursor: Any) -> None:
         while batch := cursor.fetchmany(BATCH):
-            usable = self._all(batch, NO_CENTER, _center)
-            usable = self._all(usable, NO_LABEL, lambda row: self._labels[row[4]], _variant)
-            if any(bytes in set(map(type, column)) for column in zip(*usable, strict=True)):
-                usable = self._all(usable, NO_TEXT, _is_text)
-            if usable:
-                self._take(usable)
+            columns = list(zip(*batch, strict=True))
+            if (centers := self._fine(columns)) is None:
+                columns = list(zip(*self._usable(batch), strict=True))
+                centers = array("d", columns[5]) if columns else array("d")
+            if columns:
+                self._take(columns, centers)
+
+    def _fine(self, columns: list[Cells]) -> "array[float] | None":
+        """The centers, where nothing is wrong with any row; looked at column by column."""
+        try:
+            centers = array("d", columns[5])
+        except TypeError:
+            return None
+        seconds = np.frombuffer(centers, np.float64)
+        in_range = bool(((seconds >= SHORTEST) & (seconds <= LONGEST)).all())
+        others = (*columns[1:4], *columns[6:])
+        text = not any(bytes in set(map(type, set(column))) for column in others)
+        labels = in_range and text and all(self._labels[cell] for cell in set(columns[4]))
+        return centers if labels else None
+
+    def _usable(self, batch: list[Cells]) -> list[Cells]:
+        """The rows with which nothing is wrong; the others are counted."""
+        usable = self._all(batch, NO_CENTER, _center)
+        usable = self._all(usable, NO_LABEL, lambda row: self._labels[row[4]], _variant)
+        return self._all(usable, NO_TEXT, _is_text)
 
     @property
     def unusable(self) -> int:
@@ -180,18 +199,17 @@ class _Reader:
             known.count += len(rows) - len(fine)
         return fine
 
-    def _take(self, rows: list[tuple[Any, ...]]) -> None:
+    def _take(self, columns: list[Cells], centers: "array[float]") -> None:
         """Column by column: the loops run inside the interpreter."""
-        columns = list(zip(*rows, strict=True))
-        split = self._split
-        points = zip(*columns[split:], strict=True) if columns[split:] else [()] * len(rows)
-        workloads = zip(*columns[6:split], strict=True) if split > 6 else [()] * len(rows)
+        split, count = self._split, len(centers)
+        points = zip(*columns[split:], strict=True) if columns[split:] else [()] * count
+        workloads = zip(*columns[6:split], strict=True) if split > 6 else [()] * count
         key, variant, workload, point = self._codes
         key.extend(map(self._keys.__getitem__, zip(*columns[1:4], strict=True)))
         variant.extend(map(self._variants.__getitem__, columns[4]))
         workload.extend(map(self._workloads.__getitem__, workloads))
         point.extend(map(self._points.__getitem__, points))
-        self._centers.extend(columns[5])
+        self._centers.extend(centers)
         self._rowids.extend(columns[0])
 
     def rows(self, database: Database, table: ResultTable) -> Rows:

@@ -31,6 +31,12 @@ def decode(blob: object) -> Samples:
     return np.sort(values)
 
 
+def middle(values: Samples) -> float:
+    """The median of samples, which are sorted."""
+    below, above = values[(values.size - 1) // 2], values[values.size // 2]
+    return float(below + above) / 2
+
+
 def encode(values: Samples) -> bytes:
     """The blob of some samples, as CCCL's search writes it."""
     import fpzip

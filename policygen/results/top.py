@@ -209,6 +209,8 @@ def leading(
     count = len(places)
     shown = count if top is None else max(top, rules.candidates + 1, *(at + 1 for at in final))
     wanted = min(count, shown)
+    if reader is not None:
+        reader.prepare(int(scores.index[position]) for position in places[:wanted])
     found = [scored_variant(scores, position, rules, reader) for position in places[:wanted]]
     for position in places[wanted:] if reader else ():
         allowed = any(v.variant != BASE and refusal(v, scores, rules) is None for v in found)
