@@ -23,6 +23,9 @@ _BUILT_IN = re.compile(
     r"(?:const |unsigned |signed |long |short )*(?:bool|char|short|int|long|float|double|unsigned"
     r"|signed|__half|__nv_bfloat16|__u?int128_t)\b"
 )
+_AXIS = re.compile(r"\baxis::(\w+)")
+_WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\w|::)")
+"""A name that no other is in front of."""
 _TEXT = re.compile(r'[^"\\\x00-\x1f\x7f-\U0010ffff]+')
 """What stands in a literal as it is."""
 
@@ -190,7 +193,7 @@ class OwnMaker:
         if given.input.entropy and ENTROPY in axes:
             axes[ENTROPY] = (given.input.entropy,)
         buffers = {
-            name: self._buffer(call, name, one, typed.get(_axis_of(one, benchmark)))
+            name: self._buffer(call, name, one, typed, _axis_of(one, benchmark))
             for name, one in run.buffers.items()
         }
         # Its sub-benchmarks differ in inputs and sizes, which the file says.
@@ -209,9 +212,18 @@ class OwnMaker:
         )
 
     def _buffer(
-        self, call: OwnCallBinding, name: str, one: BufferBinding, of: AxisType | None
+        self,
+        call: OwnCallBinding,
+        name: str,
+        one: BufferBinding,
+        typed: Mapping[str, AxisType],
+        axis: str,
     ) -> BufferBinding:
-        """A buffer with the file's contents, or with results that are right for it."""
+        """A buffer with the file's contents, or with results that are right for its elements.
+
+        What is counted is right, or it is not.
+        """
+        of = typed.get(axis)
         given, update = self.given, dict[str, object]()
         if name in call.fills:
             update = {"fill": call.fills[name], "exact": None}
@@ -228,7 +240,7 @@ class OwnMaker:
                 )
             if (fill := self._fill(given.input, call, one)) is not None:
                 update |= {"fill": fill, "exact": None}
-        if one.result in {"equal", "close"}:
+        if one.result in {"equal", "close"} and axis in call.types and axis not in call.defaults:
             result = given.result
             update |= {"result": "close" if result.tolerance else "equal"}
             update |= {"tolerance": result.tolerance, "same": _anywhere(result.same)}
@@ -270,9 +282,12 @@ def _fits(run: RunBinding, named: Mapping[str, str]) -> bool:
 
 
 def _axis_of(one: BufferBinding, benchmark: BenchmarkBinding) -> str:
-    """The axis that says what a buffer's elements are; none where it is another type."""
-    text = benchmark.roles.get(one.type, one.type)
-    return next((axis for axis in benchmark.axes if text == f"axis::{axis}"), "")
+    """The axis that a buffer's elements are of, or come from; none where they are counts."""
+    text = one.type
+    for _ in benchmark.roles:  # a role may be said in terms of others
+        text = _WORD.sub(lambda match: benchmark.roles.get(match[0], match[0]), text)
+    found = [name for name in _AXIS.findall(text) if name != OPERATOR]
+    return found[-1] if found else ""
 
 
 def _is_constant(value: str) -> bool:

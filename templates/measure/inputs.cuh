@@ -6,6 +6,9 @@
 #include <cuda/std/limits>
 #include <cuda/std/type_traits>
 
+#include <cstdio>
+#include <vector>
+
 namespace policygen_inputs
 {
 constexpr int threads = 256;
@@ -327,6 +330,30 @@ template <class T, class F>
 cudaError_t made(T* to, long long count, F make)
 {
   return each(count, write_made<T, F>{to, make, seed});
+}
+
+// The bytes of a file, again from its start where they are too few.
+template <class T>
+cudaError_t bytes_of(T* to, long long count, const char* path)
+{
+  std::FILE* const file = std::fopen(path, "rb");
+  if (file == nullptr)
+  {
+    return cudaErrorInvalidValue;
+  }
+  std::vector<char> bytes(static_cast<size_t>(count) * sizeof(T));
+  size_t have = std::fread(bytes.data(), 1, bytes.size(), file);
+  std::fclose(file);
+  have -= have % sizeof(T);
+  if (have == 0)
+  {
+    return cudaErrorInvalidValue;
+  }
+  for (size_t at = have; at < bytes.size(); ++at)
+  {
+    bytes[at] = bytes[at - have];
+  }
+  return cudaMemcpy(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
 }
 
 struct difference

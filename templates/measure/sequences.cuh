@@ -1,6 +1,5 @@
 // Contents whose parts depend on what stands before them: segments and sorted halves.
 #include <cmath>
-#include <cstdio>
 #include <vector>
 
 namespace policygen_inputs
@@ -256,29 +255,5 @@ template <class T>
 cudaError_t step_offsets(T* to, long long count, long long most, long long size, long long wobble)
 {
   return each(count, write_step<T>{to, most, size, wobble});
-}
-
-// The bytes of a file, again from its start where they are too few.
-template <class T>
-cudaError_t bytes_of(T* to, long long count, const char* path)
-{
-  std::FILE* const file = std::fopen(path, "rb");
-  if (file == nullptr)
-  {
-    return cudaErrorFileNotFound;
-  }
-  std::vector<char> bytes(static_cast<size_t>(count) * sizeof(T));
-  size_t have = std::fread(bytes.data(), 1, bytes.size(), file);
-  std::fclose(file);
-  have -= have % sizeof(T);
-  if (have == 0)
-  {
-    return cudaErrorInvalidValue;
-  }
-  for (size_t at = have; at < bytes.size(); ++at)
-  {
-    bytes[at] = bytes[at - have];
-  }
-  return cudaMemcpy(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
 }
 } // namespace policygen_inputs

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from functools import cache
 from itertools import groupby, pairwise
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,22 @@ int flags_set(bool* to, long long count, long long share, long long* set)
 int below_i32(int* to, long long count, int bound, long long* below)
 { seed = 42; return uniform_below(to, count, bound, *below); }
 int split_i32(int* to, long long count, long long first) { return split(to, count, first); }
+int rising_i32(int* to, long long count) { return rising(to, count); }
+int rising_f32(float* to, long long count) { return rising(to, count); }
+int bytes_u8(unsigned char* to, long long count) { seed = 42; return random_bytes(to, count); }
+struct halves
+{
+  long long operator()(long long index, unsigned long long random) const
+  { return (random & ~0xFFFFull) | static_cast<unsigned long long>(index); }
+};
+int made_i64(long long* to, long long count) { seed = 42; return made(to, count, halves{}); }
+struct near
+{
+  bool operator()(int left, int right) const { return left / 10 == right / 10; }
+};
+int near_i32(int* left, int* right, long long count, long long* differ, long long* first)
+{ *differ = compare_by(left, right, count, near{}, first); return 0; }
+int file_i16(short* to, long long count, const char* path) { return bytes_of(to, count, path); }
 int difference_i32(int* left, int* right, long long count, long long* differ, long long* first)
 { *differ = compare(left, right, count, 0.0, first); return 0; }
 }
@@ -147,6 +164,59 @@ def test_what_is_below_a_bound_is_counted() -> None:
 
 def test_a_split_has_ones_from_a_place_on() -> None:
     assert _called("split_i32", ctypes.c_int32, 5, count=8) == [0, 0, 0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("rising_i32", ctypes.c_int32), ("rising_f32", ctypes.c_float)]
+)
+def test_rising_values_never_fall_and_span_the_type(name: str, kind: type) -> None:
+    values = _called(name, kind)
+    assert values == sorted(values)
+    assert len(set(values)) > COUNT / 2
+    assert values[-1] > 0.9 * max(abs(values[0]), 1)
+
+
+def test_random_bytes_are_all_bytes() -> None:
+    counts = Counter(_called("bytes_u8", ctypes.c_uint8))
+    assert len(counts) == 256
+    assert max(counts.values()) < 2 * min(counts.values())
+
+
+def test_a_functor_makes_elements_of_an_index_and_random_bits() -> None:
+    values = [int(one) for one in _called("made_i64", ctypes.c_int64)]
+    assert [one & 0xFFFF for one in values] == [*range(COUNT)]
+    assert len({one >> 16 for one in values}) > COUNT - 10
+
+
+def test_the_bytes_of_a_file_come_again_where_they_are_too_few(tmp_path: Path) -> None:
+    path, runtime = tmp_path / "elements", stub()
+
+    def filled(count: int) -> list[int] | None:
+        place = runtime.allocate(2 * count)  # of the GPU, as far as the stub knows
+        given = ctypes.c_char_p(str(path).encode())
+        where = ctypes.cast(place, ctypes.POINTER(ctypes.c_int16))
+        failed = generators().file_i16(where, ctypes.c_longlong(count), given)
+        found = None if failed else where[:count]
+        runtime.release(place)
+        return found
+
+    assert filled(2) is None
+    for content in (b"", b"\1"):
+        path.write_bytes(content)
+        assert filled(2) is None
+    path.write_bytes(b"\1\0\2\0\3\0\7")  # the last byte is no element
+    assert filled(7) == [1, 2, 3, 1, 2, 3, 1]
+    assert filled(2) == [1, 2]
+
+
+def test_a_functor_says_what_is_the_same() -> None:
+    left, right = ((ctypes.c_int32 * COUNT)() for _ in range(2))
+    right[7], right[9] = 3, 30
+    differ, first = ctypes.c_longlong(), ctypes.c_longlong()
+    generators().near_i32(
+        left, right, ctypes.c_longlong(COUNT), ctypes.byref(differ), ctypes.byref(first)
+    )
+    assert (differ.value, first.value) == (1, 9)
 
 
 def test_the_first_of_all_differences_is_told() -> None:

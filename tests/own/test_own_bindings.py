@@ -136,6 +136,13 @@ def test_results_are_compared_as_the_file_says(tmp_path, result, shown):
     assert (out.result, out.tolerance, out.same) == shown
 
 
+def test_what_is_counted_is_the_same_whatever_elements_are(tmp_path):
+    text = f'algorithm = "DeviceReduce::ReduceByKey"\ntypes = {{ ValueT = "float" }}\n{SIZES}'
+    (run,) = made(tmp_path, f"{text}[result]\ntolerance = 0.01\n").runs
+    shown = {name: one.tolerance for name, one in run.buffers.items() if one.result}
+    assert shown == {"unique": 0, "out": 0.01, "num_runs": 0}
+
+
 REDUCE = 'algorithm = "DeviceReduce::Reduce"\n'
 
 
