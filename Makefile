@@ -24,7 +24,7 @@ test-slow: .venv/installed-dev
 
 # Units of measuring for all versions and kinds of types; `make test-slow` has each benchmark once.
 test-units: .venv/installed-dev
-	POLICYGEN_EVERY_UNIT=yes $(PYTEST) tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py
+	POLICYGEN_EVERY_UNIT=yes $(PYTEST) tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py tests/own/test_own_on_the_host.py
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

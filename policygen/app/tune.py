@@ -7,9 +7,11 @@ from policygen.app.emit import check_takes_selectors, emit_selectors
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.app.measure import Effort, compile_time_part
+from policygen.app.own_example import example_names
 from policygen.app.search import Observer, SearchWanted, search_variants
 from policygen.app.search_places import SearchMachines
 from policygen.app.session import Session
+from policygen.bindings.own import taken
 from policygen.model.results import Rules
 from policygen.model.tune import TunedProgram
 from policygen.results.top import rank
@@ -64,8 +66,12 @@ def tune_program(
             namespace=header.namespace,
             out=str(header.path),
         )
-    written = None if emitted is None else str(header.path)
-    return TunedProgram(searched=searched, emitted=emitted, header=written)
+    if emitted is None:
+        return TunedProgram(searched=searched, emitted=None, header=None)
+    example = None if taken() is None else str(example_names(header.path)[0])
+    return TunedProgram(
+        searched=searched, emitted=emitted, header=str(header.path), example=example
+    )
 
 
 def _wins(database: Path, where: Filter, rules: Rules) -> bool:

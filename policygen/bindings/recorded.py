@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policygen.bindings.load import axis_type, axis_values, bound, is_constant
+from policygen.bindings.own import PREFIX
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.labels import shortened
@@ -100,4 +101,8 @@ def benchmark_of(name: str, version: str) -> BenchmarkBinding:
         for benchmark in algorithm.benchmarks:
             if benchmark.name == name:
                 return benchmark
-    raise InputError(f"{name} is not bound for CUB {plain_version(version)}")
+    own = "It is a workload of one's own: name its file with --workload FILE."
+    raise InputError(
+        f"{name} is not bound for CUB {plain_version(version)}",
+        own if name.startswith(PREFIX) else None,
+    )

@@ -16,3 +16,5 @@ class TunedProgram(Document):
     """Nothing where no variant is better than what CUB selects."""
     header: str | None
     """Where it was written."""
+    example: str | None = None
+    """A program that calls the algorithm with and without it, of a workload of one's own."""

@@ -4,6 +4,8 @@ import subprocess
 
 import pytest
 
+from policygen.bindings.load import own_binding
+from policygen.bindings.taken import taking
 from policygen.cli.main import main
 from policygen.model.tune import TunedProgram
 from policygen.proof.toolchain import find_toolchain
@@ -45,7 +47,61 @@ def test_a_header_and_a_program_are_for_ones_own_types(tune, capsys, tmp_path):
     assert "is_same_v<AccumT, ::sim::Particle>" in text
     assert "is_same_v<OpT, ::sim::heavier>" in text
     program = tmp_path / "my_tunings_example.cu"
+    assert document.example == program.name
+    _emitted_again(capsys, tmp_path)
     nvcc = find_toolchain().nvcc
     command = [nvcc, "-std=c++20", "-arch=sm_90", f"-I{tree('3.6.0')}", "-c", "-o", "/dev/null"]
     made = subprocess.run([*command, program], capture_output=True, text=True, check=False)
     assert (made.returncode, made.stderr) == (0, "")
+
+
+def _emitted_again(capsys, folder):
+    """The database does not say what the workload's types are: the file does."""
+    given = ("emit", "-q", "--db", str(folder / "my_tunings.db"), "--arch", "sm90")
+    given = (*given, "--cub", str(tree("3.6.0")), "--no-prove", "-o", "again.cuh")
+    assert main([*given]) == 2
+    assert "name its file with --workload FILE" in capsys.readouterr().err
+    assert main([*given, "--workload", "particles.toml"]) == 0
+    text = (folder / "my_tunings.cuh").read_text()
+    assert (folder / "again.cuh").read_text() == text.replace("my_tunings", "again").replace(
+        "again.db", "my_tunings.db"
+    )
+
+
+def test_what_is_there_already_is_refused_before_anything_is_measured(tune, capsys, tmp_path):
+    (tmp_path / "my_tunings_example.cu").write_text("int main() {}\n")
+    assert tune("-q") == 2
+    assert "my_tunings_example.cu: exists already" in capsys.readouterr().err
+    assert not (tmp_path / "my_tunings.db").exists()
+
+
+def test_what_contradicts_a_workload_is_refused(tune, capsys):
+    assert tune("-q", "-R", "cub.bench.reduce.sum$") == 2
+    assert "-R chooses among CUB's benchmarks" in capsys.readouterr().err
+    assert tune("-q", "--cub", str(tree("3.0.1"))) == 2
+    assert "takes no policy selectors" in capsys.readouterr().err
+
+
+def test_a_header_that_is_missing_is_told(tune, capsys):
+    assert tune("-q", changed=[('"particle.cuh"', '"other.cuh"')]) == 2
+    assert "there is no header other.cuh beside it" in capsys.readouterr().err
+
+
+def test_what_is_tuned_has_to_be_said(capsys, tmp_path):
+    assert main(["tune", "-o", str(tmp_path / "x.cuh")]) == 2
+    assert "policygen tune --template reduce" in capsys.readouterr().err
+    assert main(["tune", "mine.toml"]) == 2
+    assert "Missing option '-o'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["reduce", "DeviceScan::ExclusiveScan", "radix_sort", "select"])
+def test_a_template_is_a_start(capsys, tmp_path, name):
+    """It is read as it is, where it names no functor that somebody has to write."""
+    assert main(["tune", "--template", name]) == 0
+    text = capsys.readouterr().out
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with taking(path) as maker:
+        assert own_binding("3.6.0").benchmark.name == maker.name == "own.mine"
+    assert main(["tune", "--template", "nothing"]) == 2
+    assert "There are: " in capsys.readouterr().err

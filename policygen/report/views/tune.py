@@ -24,6 +24,9 @@ def tuned(document: TunedProgram, *, head: bool, verbose: bool) -> Iterator[Bloc
     if document.header is not None and head:
         name = nearby(Path(document.header))
         yield Note(f'#include "{name}" and put its selectors into the environment', folded=True)
+        if document.example is not None:
+            program = nearby(Path(document.example))
+            yield Note(f"{program} runs it with and without, and says what each takes", folded=True)
 
 
 print_tuned = printed(tuned)
