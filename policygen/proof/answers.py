@@ -39,28 +39,45 @@ class Key:
 def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
     """Row → its answers, each as the compiler prints the type."""
     found: dict[int, tuple[str, ...]] = {}
-    shared = []
+    shared, whole = [], dict[int, tuple[str, ...]]()
     for match in _BYTES.finditer(ptx):
         data = _bytes(match)
         if b"policygen_probe::row<" in data:
             text = data.decode(errors="replace")
             try:
                 number, *answers = _facts(text)
-                found[int(_inside(number))] = tuple(answers)
+                row, told = int(_inside(number)), tuple(answers)
             except ValueError as error:
                 raise _unreadable(text) from error
+            if found.setdefault(row, told) != told:
+                raise _twice(row)
         elif b"policygen_probe::shared<" in data:
             shared.append(data.decode(errors="replace"))
+    told_of = {row: row for row in found}
     for text in shared:
-        found |= _shared(text, found)
+        for row, (other, besides) in _shared(text, found).items():
+            if told_of.setdefault(row, other) != other or row in whole:
+                raise _twice(row)
+            whole[row] = (*found[other], *besides)
+    found |= whole
     if not found:
         # No answer must not read as "nothing is selected".
         raise InputError("the probe's PTX holds no answers", "Please report this.")
     return found
 
 
-def _shared(text: str, told: Mapping[int, tuple[str, ...]]) -> dict[int, tuple[str, ...]]:
-    """A workload's rows: each repeats one that is told, and has its own answers behind that."""
+def _twice(row: int) -> InputError:
+    """A header may hold what looks like an answer."""
+    return InputError(
+        f"the probe's PTX holds two answers to question {row}",
+        "Does a header have text that looks like one?",
+    )
+
+
+def _shared(
+    text: str, told: Mapping[int, tuple[str, ...]]
+) -> dict[int, tuple[int, tuple[str, ...]]]:
+    """A workload's rows: which one that is told each of them repeats, and its answers besides."""
     first, count, *facts = _integers(text)
     if count < 1 or len(facts) not in {count, 3 * count}:
         raise _unreadable(text)
@@ -73,7 +90,7 @@ def _shared(text: str, told: Mapping[int, tuple[str, ...]]) -> dict[int, tuple[s
         for arch, is_default in zip(since, default, strict=True)
     ]
     return {
-        first + at: (*told[first + place], *(besides[at] if besides else ()))
+        first + at: (first + place, besides[at] if besides else ())
         for at, place in enumerate(places)
     }
 

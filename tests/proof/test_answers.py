@@ -80,6 +80,27 @@ def test_rows_that_repeat_what_is_not_told_are_refused(numbers: tuple[int, ...])
         read_answers(ptx(*told, shared(*numbers)))
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        row("value<4>", "value<9>"),  # another answer to what is told
+        row("value<5>", "value<9>"),  # one to what repeats another
+        shared(4, 3, 0, 1, 2),
+        shared(6, 1, 0),
+    ],
+)
+def test_a_header_that_holds_an_answer_is_found_out(more: str) -> None:
+    told = (row("value<4>", "value<128>"), row("value<5>", "value<9>"), row("value<6>", "value<6>"))
+    genuine = (told[0], told[2], shared(4, 3, 0, 0, 2))
+    assert len(read_answers(ptx(*genuine))) == 3
+    with pytest.raises(InputError, match=r"two answers to question [456]|cannot be read"):
+        read_answers(ptx(*genuine, more))
+
+
+def test_the_same_answer_twice_is_one() -> None:
+    assert read_answers(ptx(row("value<4>", "value<1>"), row("value<4>", "value<1>")))
+
+
 def test_what_rows_share_is_numbers() -> None:
     text = shared(4, 1, 0).replace("Count = 1", "Count = x")
     with pytest.raises(InputError, match="an answer that cannot be read"):
