@@ -80,7 +80,7 @@ def _refusal(path: Path, model: type[BaseModel], error: ValidationError) -> Inpu
         key = _key(detail["loc"])
         unknown = detail["type"] == "extra_forbidden"
         rows.append(f"unknown key {key}" if unknown else f"{key}: {detail['msg']}")
-    known = ", ".join(model.model_fields)
+    known = ", ".join(field.alias or name for name, field in model.model_fields.items())
     return InputError(f"{path}: {'; '.join(rows)}", f"its keys are: {known}")
 
 

@@ -35,7 +35,6 @@ def verify_effect(session: Session, arch: str | None = None) -> Effect:
     headers = {name: read_changed(found.paths[name], before[name]) for name in names}
     now = {name: data[name] for name in names}
     effect = applied_effect(plan, found, headers, before, now, progress=session.progress)
-    effect = effect.model_copy(update={"content": tree_content(session.cub)})
     words, passed = effect_summary(effect), not effect.wrong
     record_proof(session.store, session.cub, "verify-effect", words, session.note, passed=passed)
     return effect
@@ -56,7 +55,8 @@ def applied_effect(
     compiler = replace(compiler, replaced=before)
     if known is not None:
         compiler.take(now, *known)
-    return effect_of(plan.model_copy(update={"cub": found.cub}), found, compiler, now)
+    effect = effect_of(plan.model_copy(update={"cub": found.cub}), found, compiler, now)
+    return effect.model_copy(update={"content": tree_content(found.cub)})
 
 
 def proven(planned: Planned) -> Effect:

@@ -200,7 +200,6 @@ def bound(version: str) -> tuple[Bound, ...]:
     return found if own is None else tuple(_with_own(one, own) for one in found)
 
 
-@cache
 def _bound(version: str) -> tuple[Bound, ...]:
     """The same of the files alone."""
     at = _nearest(version)

@@ -222,7 +222,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         kept.cache_clear()
 
 
-BINDING_KEYS = "its keys are: algorithm, sites, families, benchmarks, selectors, calls, runs"
+BINDING_KEYS = "its keys are: algorithm, site, family, benchmark, selector, call, run, workload"
 
 
 @pytest.mark.parametrize(
