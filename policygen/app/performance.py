@@ -99,13 +99,41 @@ def verify_performance(
         change = prepare_trees(
             session, base, part, gpu.arch, toolchain, everything=everything, jobs=effort.slots
         )
+    return measure_change(
+        session,
+        change,
+        where,
+        gpu.arch,
+        tolerance=tolerance,
+        database=database,
+        effort=effort,
+        nvbench=nvbench,
+        begun=begun,
+    )
+
+
+def measure_change(
+    session: Session,
+    change: PreparedChange,
+    where: Filter,
+    arch: str,
+    *,
+    tolerance: float | None = None,
+    database: Path | None = None,
+    effort: PerformanceEffort | None = None,
+    nvbench: Path | None = None,
+    begun: float | None = None,
+) -> VerifyPerformance:
+    """Measures both sides of a change that is prepared; `begun` is when that began."""
+    effort, begun = effort or PerformanceEffort(), begun or time.monotonic()
+    toolchain = find_toolchain()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
         made = compile_changes(
             change, where, compiler, folder, slots=effort.slots, progress=session.progress
         )
-        told = _MeasuredChange(session, change, gpu.arch, tolerance, effort, toolchain, made)
+        told = _MeasuredChange(session, change, arch, tolerance, effort, toolchain, made)
         if made.runner is None or not made.changes:
             told.more = () if nvbench is None else (unwritten(nvbench),)
             return told.document([], database, begun)
