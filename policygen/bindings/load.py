@@ -245,7 +245,7 @@ def _with_own(algorithm: Bound, own: OwnBinding) -> Bound:
         algorithm,
         benchmarks=(*algorithm.benchmarks, own.benchmark),
         selectors=own.serving(algorithm.selectors),
-        runs=(*algorithm.runs, *own.runs),
+        runs=(*algorithm.runs, own.run),
     )
 
 

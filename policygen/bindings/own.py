@@ -37,7 +37,7 @@ class OwnBinding:
     call: OwnCallBinding
     like: BenchmarkBinding
     benchmark: BenchmarkBinding
-    runs: tuple[RunBinding, ...]
+    run: RunBinding
     types: tuple[AxisType, ...]
 
     def serving(self, selectors: Iterable[SelectorBinding]) -> tuple[SelectorBinding, ...]:
@@ -128,9 +128,10 @@ class OwnMaker:
                 "note": None,
             }
         )
-        mine = [self._run(call, one, benchmark, typed) for one in runs if _fits(one, named)]
-        own = [one for one in typed.values() if one not in self.known]
-        return OwnBinding(call, like, benchmark, tuple(mine), tuple(own))
+        # Where there are several left, their sub-benchmarks differ in inputs, which the file says.
+        run = next(one for one in runs if _fits(one, named))
+        own = tuple(one for one in typed.values() if one not in self.known)
+        return OwnBinding(call, like, benchmark, self._run(call, run, benchmark, typed), own)
 
     def _values(self, call: OwnCallBinding, like: BenchmarkBinding) -> dict[str, str]:
         """Axis → what the file or the binding says."""
@@ -196,7 +197,6 @@ class OwnMaker:
             name: self._buffer(call, name, one, typed, _axis_of(one, benchmark))
             for name, one in run.buffers.items()
         }
-        # Its sub-benchmarks differ in inputs and sizes, which the file says.
         return run.of(run.every_subbench[0]).model_copy(
             update={
                 "subbench": "base",

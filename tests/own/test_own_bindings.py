@@ -73,7 +73,7 @@ def test_types_of_benchmarks_have_their_names(tmp_path, text, name):
     assert own.benchmark.axes["T"] == (name,)
     assert own.benchmark.axes["Op"] == ("plus",)
     assert own.types == ()
-    assert own.runs[0].buffers["in"].exact == "terms(to, count)"
+    assert own.run.buffers["in"].exact == "terms(to, count)"
 
 
 def test_a_built_in_type_of_no_benchmark_is_what_it_is(tmp_path):
@@ -95,7 +95,7 @@ def test_a_built_in_type_of_no_benchmark_is_what_it_is(tmp_path):
 )
 def test_inputs_are_as_the_file_says(tmp_path, how, fill):
     text = f'algorithm = "cub::DeviceRadixSort::SortKeys"\ntypes = {{ T = "float" }}\n{SIZES}'
-    (run,) = made(tmp_path, f"{text}[input]\n{how}\n").runs
+    run = made(tmp_path, f"{text}[input]\n{how}\n").run
     assert run.buffers["in"].fill == fill
     entropy = "0.544" if "0.544" in how else "1.000"
     assert run.axes == {"Elements": ("1000",), "Entropy": (entropy,)}
@@ -104,14 +104,14 @@ def test_inputs_are_as_the_file_says(tmp_path, how, fill):
 def test_entropy_of_what_has_no_such_axis_is_said_to_what_fills_it(tmp_path):
     text = f'algorithm = "DeviceReduce::Reduce"\ntypes = {{ T = "int" }}\n{SIZES}'
     own = made(tmp_path, f'{text}[input]\nhow = "entropy"\nentropy = "0.201"\n')
-    assert own.runs[0].buffers["in"].fill == "uniform(to, count, 201)"
+    assert own.run.buffers["in"].fill == "uniform(to, count, 201)"
 
 
 def test_a_file_is_named_where_it_stands(tmp_path):
     (tmp_path / "elements.bin").write_bytes(b"12345678")
     text = f'algorithm = "DeviceReduce::Reduce"\ntypes = {{ T = "int" }}\n{SIZES}'
     own = made(tmp_path, f'{text}[input]\nhow = "file"\nfile = "elements.bin"\n')
-    assert own.runs[0].buffers["in"].fill == f'bytes_of(to, count, "{tmp_path}/elements.bin")'
+    assert own.run.buffers["in"].fill == f'bytes_of(to, count, "{tmp_path}/elements.bin")'
     told = refused(tmp_path, f'{text}[input]\nhow = "file"\nfile = "none.bin"\n')
     assert "there is no file none.bin" in told
     strange = tmp_path / 'a"b'
@@ -131,14 +131,14 @@ def test_a_file_is_named_where_it_stands(tmp_path):
 )
 def test_results_are_compared_as_the_file_says(tmp_path, result, shown):
     text = f'algorithm = "DeviceReduce::Reduce"\ntypes = {{ T = "float" }}\n{SIZES}'
-    (run,) = made(tmp_path, f"{text}[result]\n{result}\n").runs
+    run = made(tmp_path, f"{text}[result]\n{result}\n").run
     out = run.buffers["out"]
     assert (out.result, out.tolerance, out.same) == shown
 
 
 def test_what_is_counted_is_the_same_whatever_elements_are(tmp_path):
     text = f'algorithm = "DeviceReduce::ReduceByKey"\ntypes = {{ ValueT = "float" }}\n{SIZES}'
-    (run,) = made(tmp_path, f"{text}[result]\ntolerance = 0.01\n").runs
+    run = made(tmp_path, f"{text}[result]\ntolerance = 0.01\n").run
     shown = {name: one.tolerance for name, one in run.buffers.items() if one.result}
     assert shown == {"unique": 0, "out": 0.01, "num_runs": 0}
 
