@@ -22,9 +22,10 @@ test: .venv/installed-dev
 test-slow: .venv/installed-dev
 	$(PYTEST) -m slow $(COVER)
 
-# Units of measuring for all versions and kinds of types; `make test-slow` has each benchmark once.
+# Units of measuring for all versions and kinds of types, of which `make test-slow` has each benchmark once, and plans
+# of whole trees for all architectures.
 test-units: .venv/installed-dev
-	POLICYGEN_EVERY_UNIT=yes $(PYTEST) tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py tests/own/test_own_on_the_host.py
+	POLICYGEN_EVERY_UNIT=yes $(PYTEST) tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py tests/own/test_own_on_the_host.py tests/planning/test_every_return.py
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .
