@@ -6,7 +6,7 @@ from pathlib import Path
 
 from policygen import __version__, resources
 from policygen.bindings.load import own_binding
-from policygen.bindings.own import taken
+from policygen.bindings.own import taken_header
 from policygen.dialects.user.public import selector_for
 from policygen.errors import InputError
 from policygen.measure.runs import WorkloadRun, runs_of
@@ -38,8 +38,7 @@ def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
     own = own_binding(cub.bindings)
     if own is None:
         return {}
-    maker = taken()
-    own_header = None if maker is None else maker.given.header
+    own_header = taken_header()
     (workload,) = workloads(own.benchmark, cub.bindings)
     (run,) = runs_of(cub, workload)
     selector = selector_for(own.benchmark, cub.bindings)
@@ -92,7 +91,8 @@ def _parts(run: WorkloadRun) -> list[str]:
     """What its inputs are made with, and what that needs."""
     texts = {name: _text(name) for name in PARTS}
     words = {w for b in run.binding.buffers.values() for w in _WORD.findall(b.fill or "")}
-    return [texts[name] for name in PARTS if name in _needed(texts, words)]
+    needed = _needed(texts, words)
+    return [texts[name] for name in PARTS if name in needed]
 
 
 def _needed(texts: dict[str, str], words: set[str]) -> set[str]:

@@ -59,6 +59,12 @@ def taken() -> "OwnMaker | None":
     return _TAKEN[-1] if _TAKEN else None
 
 
+def taken_header() -> str | None:
+    """The header of that, where it has one."""
+    maker = taken()
+    return None if maker is None else maker.given.header
+
+
 @contextmanager
 def kept_as_taken(maker: "OwnMaker") -> Iterator[None]:
     """Lets bindings have a workload as long as the block lasts."""

@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from policygen.results.provenance import OWN
 
 WEIGHTS = f"{OWN}weights"
+MOST = 1e9
+"""A weight above it is damage."""
 
 
 class WeighedValues(tuple[str, ...]):
@@ -74,7 +76,3 @@ def find_weights(
         for key, lot in rows.items()
         if all(isinstance(weight, float) and 0 < weight < MOST for _, weight in lot)
     }
-
-
-MOST = 1e9
-"""A weight above it is damage."""

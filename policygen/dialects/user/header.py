@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen import __version__
-from policygen.bindings.own import taken
+from policygen.bindings.own import taken_header
 from policygen.dialects.provenance import labelled
 from policygen.dialects.selectors.aggregates import Field, read_aggregate
 from policygen.dialects.selectors.functions import Struct
@@ -84,8 +84,7 @@ def render(
     spots = [spot for one in tuned for spot in one.spots]
     headers = [spot.header for spot in spots]
     used = [header for spot in spots for header in spot.arguments.headers]
-    maker = taken()
-    own = None if maker is None else maker.given.header
+    own = taken_header()
     major, minor = target.cub.split(".")[:2]
     rendered = [
         _selector(one, data, target, structs) for one, data in zip(tuned, selectors, strict=True)
