@@ -1,19 +1,16 @@
 """`policygen verify-performance` with a simulated GPU; what changed is found by the compiler."""
 
-import json
-
-import jsonschema
 import pytest
 
 from policygen.app import performance
 from policygen.cli.main import main
-from policygen.model.performance import VerifyPerformance
 from policygen.performance.changes import AFTER
 from policygen.performance.nvbench_files import JOINED
 from tests.app.searched import driver_program, own_locks
 from tests.cli.tuned import THREE
 from tests.measure.simulated import Plan
 from tests.probing import changed_tree, header, replaced, root
+from tests.report.performances import told
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
@@ -72,12 +69,6 @@ def claimed(tmp_path, verify):
         path.write_bytes(new[:start] + comment.encode() + new[start:])
 
     return write
-
-
-def told(capsys):
-    out = capsys.readouterr().out
-    jsonschema.validate(json.loads(out), VerifyPerformance.model_json_schema(mode="serialization"))
-    return VerifyPerformance.model_validate_json(out)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-import jsonschema
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +17,7 @@ from policygen.cli.main import main
 from policygen.errors import InputError, PolicygenError
 from policygen.model.performance import VerifyPerformance
 from policygen.results.weights import importance
+from tests.report.performances import told
 from tests.results.measured import MEASURED
 from tests.results.test_nvbench import GPU, document, fill, state, summary, write
 
@@ -66,12 +66,6 @@ def sides(folder, ratio=1.0, count=4, noise=0.002, seed=1, **changes):
 def arguments(before, after):
     named = [part for path in before for part in ("--before", path)]
     return [*named, *(part for path in after for part in ("--after", path))]
-
-
-def told(capsys):
-    out = capsys.readouterr().out
-    jsonschema.validate(json.loads(out), VerifyPerformance.model_json_schema(mode="serialization"))
-    return VerifyPerformance.model_validate_json(out)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,9 @@
 """Documents of `verify-performance` for tests, made up."""
 
+import json
+
+import jsonschema
+
 from policygen.model.cub import Cub
 from policygen.model.measured import VariantFailure
 from policygen.model.performance import (
@@ -86,3 +90,10 @@ def performance(*workloads, **fields):
         "workloads": workloads or (faster(), slower(), undecided(), same()),
     }
     return VerifyPerformance(**{**given, **fields})
+
+
+def told(capsys):
+    """What the command printed, which has its schema."""
+    out = capsys.readouterr().out
+    jsonschema.validate(json.loads(out), VerifyPerformance.model_json_schema(mode="serialization"))
+    return VerifyPerformance.model_validate_json(out)
