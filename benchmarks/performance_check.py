@@ -1,14 +1,17 @@
 """Whether verdicts of speed are right: `python -m benchmarks.performance_check TREE [RUNS]`.
 
 It needs a GPU. The same code on both sides must be called equal: of all runtime workloads, one in
-a hundred may be called otherwise. A variant that is some 3 % slower than what CUB selects must be
-called slower in every run, and CUB's own beside it faster.
+a hundred may be called otherwise. Beside it, in the same runs, stand variants that are some 3 %
+slower than what CUB selects, and CUB's own after such: they must be called so in every run. What
+was found is kept in benchmarks/results, so that the same command goes on there.
 """
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from pathlib import Path
 
 from policygen import PolicygenError, VariantsWanted, measure_variants, open_session
 from policygen.app.filters import Filter
@@ -17,6 +20,7 @@ from policygen.app.measuring import chosen_workloads, open_workloads
 from policygen.app.performance import PerformanceEffort, measure_change
 from policygen.app.performance_objects import PreparedChange, Runs
 from policygen.app.session import Session
+from policygen.errors import InputError
 from policygen.measure.compiling import Candidate, WorkloadToCompile
 from policygen.measure.gpus import find_gpu
 from policygen.measure.meaning import Policy
@@ -25,55 +29,42 @@ from policygen.measure.public import PublicWorkload
 from policygen.measure.runs import WorkloadRun
 from policygen.measure.units import PublicPolicy, inputs_text, variants_text
 from policygen.model.performance import VerifyPerformance
-from policygen.model.workload import Point
+from policygen.model.workload import Point, in_words, point_of
 from policygen.performance.changes import AFTER
 
 EQUAL = (
-    ("cub.bench.reduce.sum$", ("T=[I8,I16,I32,F32,F64]", "OffsetT=I32")),
-    ("cub.bench.scan.exclusive.sum$", ("T=[I8,I16,I32,F32,F64]", "OffsetT=I32")),
-    ("cub.bench.radix_sort.keys$", ("T=[I8,I16,I32,I64]", "OffsetT=I32")),
-    ("cub.bench.select.if$", ("T=[I8,I32,I64]", "InPlace=false")),
-    ("cub.bench.select.unique_by_key$", ("KeyT=[I8,I32]", "ValueT=I32")),
-    ("cub.bench.reduce.by_key$", ("KeyT=I32", "ValueT=[I32,F32]")),
-    ("cub.bench.merge_sort.keys$", ("T=[I32,I64]", "OffsetT=I32")),
+    ("cub.bench.reduce.sum$", ("T=[I8,I16,F32,F64]", "OffsetT=I32")),
+    ("cub.bench.scan.exclusive.sum$", ("T=[I8,I16,F32,F64]", "OffsetT=I32")),
+    ("cub.bench.radix_sort.keys$", ("T=[I8,I16,F32,F64]", "OffsetT=I32")),
+    ("cub.bench.select.if$", ("T=[I8,I16,I32,I64]", "InPlace=false")),
+    ("cub.bench.select.unique_by_key$", ("KeyT=[I8,I32,I64]", "ValueT=[I32,I64]")),
+    ("cub.bench.reduce.by_key$", ("KeyT=[I8,I32]", "ValueT=[I32,F32]")),
+    ("cub.bench.merge_sort.keys$", ("T=[I16,I32,I64,F32]", "OffsetT=I32")),
 )
 """Workloads whose code is the same on both sides: over 200 runtime workloads."""
-PLANTED = (
-    ("cub.bench.reduce.sum$", ("T=F32", "OffsetT=I32")),
-    ("cub.bench.scan.exclusive.sum$", ("T=I32", "OffsetT=I32")),
-    ("cub.bench.radix_sort.keys$", ("T=I32", "OffsetT=I32")),
-)
-LARGE = "Elements{io}[pow2]=[24,28]"
-"""Sizes at which 3 % are found."""
-SLOWER = 0.97
+ALGORITHMS = r"cub\.bench\.(reduce\.sum|scan\.exclusive\.sum|radix_sort\.keys)$"
+PLANTED = {"I32": "slower", "I64": "faster"}
+"""Types whose workloads get a slower variant after what CUB selects, or CUB's own after such."""
+ELEMENTS = "Elements{io}[pow2]"
+SIZES, LARGE = ("16", "20", "24"), ("24", "28")
+"""Sizes of equal code: another 2^28 would be most of the time. And those at which 3 % are found."""
+SCORE = 0.97
 """The score that a planted variant is to have, about."""
-DRAWN = 40
+DRAWN = 24
 """Variants that are measured to find one."""
 OTHERWISE = 0.01
 """The share of equal runtime workloads that may be called otherwise."""
 RUNS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Planted:
-    """A workload, and a variant of it with about the score that is wanted."""
-
-    regex: str
-    axes: tuple[str, ...]
-    label: str
-    score: float
-
-    @property
-    def where(self) -> Filter:
-        """The workload at large sizes."""
-        return Filter((), self.regex, (*self.axes, LARGE), ())
+KEPT = Path("benchmarks/results/performance.json")
+"""The variants that were planted, and what each run called what."""
+Way = str
+"""`equal`, `slower` or `faster`."""
 
 
 def opened(session: Session, where: Filter, arch: str) -> dict[Point, OpenedWorkload]:
     """Workloads that take policies; one that cannot be measured ends the check."""
-    part = Filter((), where.regex, tuple(axis for axis in where.axes if axis != LARGE), ())
     found = {}
-    for point, one in open_workloads(session, chosen_workloads(session, part), arch).items():
+    for point, one in open_workloads(session, chosen_workloads(session, where), arch).items():
         if isinstance(one, PolicygenError):
             raise one
         found[point] = one
@@ -81,16 +72,22 @@ def opened(session: Session, where: Filter, arch: str) -> dict[Point, OpenedWork
 
 
 def sides(
-    workloads: Mapping[Point, OpenedWorkload], before: str | None, after: str | None
+    opened_ones: Mapping[Point, OpenedWorkload], planted: Mapping[Point, tuple[Way, str]]
 ) -> PreparedChange:
-    """A change from one variant to another one; none is what CUB selects, said as a policy."""
-    runs = {
-        point: [(run, _both(one, run, before, after)) for run in one.runs]
-        for point, one in workloads.items()
-    }
-    prepared: dict[Point, Runs] = dict(runs)
-    words = [label or "CUB's own" for label in (before, after)]
-    return PreparedChange(words[0], words[1], prepared, (), {}, {})
+    """A change that plants variants before or after CUB's own, said as policies, and no other."""
+    prepared: dict[Point, Runs] = {}
+    for point, one in opened_ones.items():
+        way, label = planted.get(point, ("equal", None))
+        before, after = (label if way == side else None for side in ("faster", "slower"))
+        sizes = LARGE if point in planted else SIZES
+        runs = [_with_sizes(run, sizes) for run in one.runs]
+        prepared[point] = [(run, _both(one, run, before, after)) for run in runs]
+    return PreparedChange("CUB's own", "with planted variants", prepared, (), {}, {})
+
+
+def _with_sizes(run: WorkloadRun, sizes: Sequence[str]) -> WorkloadRun:
+    kept = tuple(size for size in run.axes[ELEMENTS] if size in sizes)
+    return replace(run, axes={**run.axes, ELEMENTS: kept})
 
 
 def _both(
@@ -114,78 +111,91 @@ def _both(
     )
 
 
-def verdicts(document: VerifyPerformance) -> Counter[str]:
-    """How many runtime workloads were called what."""
-    return Counter(row.verdict for one in document.workloads for row in one.runtime)
+def find_planted(session: Session, axes: Sequence[str]) -> dict[str, str]:
+    """Measures variants of each workload; by its name the one that is about so much slower."""
+    sizes = f"{ELEMENTS}=[{','.join(LARGE)}]"
+    document = measure_variants(
+        session,
+        Filter((), ALGORITHMS, (*axes, sizes), ()),
+        VariantsWanted((), DRAWN),
+        effort=Effort(processes=2, rounds=10),
+    )
+    found = {}
+    for workload in document.workloads:
+        name = in_words(workload.benchmark, workload.workload)
+        known = {one.variant: one.score for one in workload.variants if one.score is not None}
+        if not known:
+            raise InputError(f"{name}: no variant of {DRAWN} could be measured")
+        label = min(known, key=lambda one: abs(known[one] - SCORE))
+        print(f"planted: {name} {label} {known[label]:.4f}", flush=True)
+        found[name] = label
+    return found
 
 
-def check_equal(session: Session, arch: str, runs: int) -> Iterator[str]:
-    """Measures the same code on both sides, run by run."""
+def told(document: VerifyPerformance, planted: Mapping[Point, tuple[Way, str]]) -> dict[str, int]:
+    """How often what was called what: `equal: equal`, of runtime workloads where code is equal."""
+    found: Counter[str] = Counter()
+    for one in document.workloads:
+        point = point_of(one.benchmark, one.workload)
+        if one.problem:
+            found[f"problem: {one.name}: {one.problem}"] += 1
+        elif point in planted:
+            found[f"{planted[point][0]} {one.name}: {one.verdict}"] += 1
+        else:
+            found.update(f"equal: {row.verdict}" for row in one.runtime)
+    return dict(found)
+
+
+def wrong(runs: Sequence[Mapping[str, int]]) -> Iterator[str]:
+    """What is not as it must be."""
+    total: Counter[str] = Counter()
+    for run in runs:
+        total.update(run)
+    equal = {key: count for key, count in total.items() if key.startswith("equal: ")}
+    every, otherwise = sum(equal.values()), sum(equal.values()) - equal.get("equal: equal", 0)
+    print(f"equal: {otherwise} of {every} runtime workloads are called otherwise")
+    if every == 0 or otherwise > OTHERWISE * every:
+        yield f"{otherwise} of {every} equal runtime workloads are called otherwise"
+    for key, count in sorted(total.items()):
+        way, _, verdict = key.partition(" ")[0], *key.rpartition(": ")[1:]
+        if way in {"slower", "faster"}:
+            print(f"{key}: {count} of {len(runs)}")
+            if verdict != way:
+                yield f"{key} in {count} of {len(runs)} runs"
+        elif way != "equal:":
+            yield f"{key} in {count} of {len(runs)} runs"
+
+
+def check(tree: str, runs: int, kept: Path = KEPT) -> list[str]:
+    """Measures as many runs as are not there yet; what is wrong with all of them."""
+    session = open_session(tree)
+    arch = find_gpu().arch
+    there = json.loads(kept.read_text()) if kept.exists() else {"planted": {}, "runs": []}
     every: dict[Point, OpenedWorkload] = {}
     for regex, axes in EQUAL:
         every |= opened(session, Filter((), regex, axes, ()), arch)
-    found: Counter[str] = Counter()
-    for seed in range(1, runs + 1):
-        document = measure_change(
-            session,
-            sides(every, None, None),
-            Filter(),
-            arch,
-            effort=PerformanceEffort(seed=seed),
-        )
-        told = verdicts(document)
-        found += told
-        print(f"equal, run {seed}: {dict(told)} in {document.seconds:.0f} s", flush=True)
-        yield from (f"{one.name}: {one.problem}" for one in document.workloads if one.problem)
-    total = found.total()
-    wrong = total - found["equal"]
-    print(f"equal: {wrong} of {total} runtime workloads are called otherwise")
-    if total == 0 or wrong > OTHERWISE * total:
-        yield f"{wrong} of {total} equal runtime workloads are called otherwise"
-
-
-def find_planted(session: Session) -> Iterator[Planted]:
-    """Measures variants of each workload, and tells the one that is about so much slower."""
-    for regex, axes in PLANTED:
-        document = measure_variants(
-            session,
-            Filter((), regex, (*axes, LARGE), ()),
-            VariantsWanted((), DRAWN),
-            effort=Effort(processes=3),
-        )
-        (workload,) = document.workloads
-        known = [one for one in workload.variants if one.score is not None]
-        best = min(known, key=lambda one: abs((one.score or 0) - SLOWER), default=None)
-        if best is not None and best.score is not None:
-            print(f"planted: {regex} {best.variant} {best.score:.4f}", flush=True)
-            yield Planted(regex, axes, best.variant, best.score)
-
-
-def check_planted(session: Session, arch: str, runs: int) -> Iterator[str]:
-    """Measures a slower variant after CUB's own, and CUB's own after it, run by run."""
-    for one in find_planted(session):
-        workloads = opened(session, one.where, arch)
-        for way, change in (
-            ("slower", sides(workloads, None, one.label)),
-            ("faster", sides(workloads, one.label, None)),
-        ):
-            found: Counter[str] = Counter()
-            for seed in range(1, runs + 1):
-                effort = PerformanceEffort(seed=seed)
-                document = measure_change(session, change, one.where, arch, effort=effort)
-                found[document.workloads[0].verdict] += 1
-            print(f"{way}: {one.regex} {one.label}: {dict(found)}", flush=True)
-            if found[way] < runs:
-                yield f"{one.regex} {one.label} is {way} in {found[way]} of {runs} runs"
+    axes = (f"T=[{','.join(PLANTED)}]", "OffsetT=I32")
+    there["planted"] = there["planted"] or find_planted(session, axes)
+    planted: dict[Point, tuple[Way, str]] = {}
+    for point, one in opened(session, Filter((), ALGORITHMS, axes, ()), arch).items():
+        every[point] = one
+        planted[point] = (PLANTED[dict(point[1])["T"]], there["planted"][one.name])
+    change = sides(every, planted)
+    for seed in range(len(there["runs"]) + 1, runs + 1):
+        effort = PerformanceEffort(seed=seed)
+        document = measure_change(session, change, Filter(), arch, effort=effort)
+        there["runs"].append(told(document, planted))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(there))
+        print(f"run {seed}: {there['runs'][-1]} in {document.seconds:.0f} s", flush=True)
+    return list(wrong(there["runs"]))
 
 
 def main(tree: str, runs: int) -> int:
-    """Runs both checks; the number of what is wrong."""
-    session = open_session(tree)
-    arch = find_gpu().arch
-    wrong = [*check_equal(session, arch, runs), *check_planted(session, arch, runs)]
-    print("\n".join(wrong) or "all verdicts are right")
-    return len(wrong)
+    """The number of what is wrong."""
+    found = check(tree, runs)
+    print("\n".join(found) or "all verdicts are right")
+    return len(found)
 
 
 if __name__ == "__main__":

@@ -1,69 +1,129 @@
 """`make performance-check`: what it counts, without a GPU."""
 
+import json
+
 import pytest
 
 from benchmarks import performance_check
-from benchmarks.performance_check import PLANTED, check_equal, check_planted, opened, sides
+from benchmarks.performance_check import check, find_planted, main, opened, sides
 from policygen.app.filters import Filter
 from policygen.app.session import Session
+from policygen.errors import InputError
 from policygen.measure.compiling import OWN
+from policygen.model.workload import point_of
 from policygen.performance.changes import AFTER
 from tests.measure import compiled
-from tests.report.performances import performance, runtime, workload
+from tests.report.performances import SCAN, performance, runtime, workload
 from tests.test_measure_check import LABEL, document, variant
+
+PLANTED = point_of(SCAN, {"T": "I32"})
+EQUAL = point_of(SCAN, {"T": "F32"})
+
+
+class Opened:
+    """A workload that was opened, by its name alone."""
+
+    def __init__(self, name):
+        self.name = name
 
 
 @pytest.fixture
-def measured(monkeypatch):
-    """What each run says, in their order; the last one for ever."""
-    told, asked = [], []
+def measured(monkeypatch, tmp_path):
+    """Documents that runs give, in their order, and the file that keeps what was found."""
+    given, asked = [], []
 
     def measure(_session, change, _where, _arch, *, effort):
-        asked.append((change.before, change.after, effort.seed))
-        return told.pop(0) if len(told) > 1 else told[0]
+        asked.append((change, effort.seed))
+        return given.pop(0)
 
+    there = {
+        PLANTED: Opened(f"{SCAN} T=I32"),
+        EQUAL: Opened(f"{SCAN} T=F32"),
+    }
     monkeypatch.setattr(performance_check, "measure_change", measure)
-    monkeypatch.setattr(performance_check, "opened", lambda *_: {})
-    return told, asked
+    monkeypatch.setattr(performance_check, "opened", lambda _, where, __: own(there, where))
+    monkeypatch.setattr(performance_check, "open_session", lambda _: None)
+    monkeypatch.setattr(performance_check, "find_gpu", lambda: Opened)
+    monkeypatch.setattr(Opened, "arch", "sm90", raising=False)
+    monkeypatch.setattr(performance_check, "sides", lambda _, planted: planted)
+    monkeypatch.setattr(performance_check, "measure_variants", lambda *_, **__: drawn(0.972))
+    return given, asked, tmp_path / "kept/performance.json"
 
 
-def equal(count, other="equal"):
-    rows = [runtime(1.0, "equal", elements=str(at)) for at in range(count - 1)]
-    return performance(workload("I32", 1.0, "equal", *rows, runtime(1.0, other, elements="99")))
+def drawn(score):
+    found = document(variant(score))
+    (one,) = found.workloads
+    named = one.model_copy(update={"benchmark": SCAN, "workload": {"T": "I32"}})
+    return found.model_copy(update={"workloads": (named,)})
+
+
+def own(there, where):
+    planted = where.regex == performance_check.ALGORITHMS
+    return {point: one for point, one in there.items() if (point == PLANTED) == planted}
+
+
+def run(verdict, equal=100, other="equal"):
+    rows = [runtime(1.0, "equal", elements=str(at)) for at in range(equal - 1)]
+    rows.append(runtime(1.0, other, elements="99"))
+    return performance(
+        workload("F32", 1.0, "equal", *rows),
+        workload("I32", 0.972, verdict, runtime(0.97, verdict)),
+    )
 
 
 def test_equal_code_may_be_called_otherwise_once_in_a_hundred(measured, capsys):
-    told, asked = measured
-    told += [equal(100, "faster"), equal(100)]
-    assert list(check_equal(None, "sm90", 2)) == []
-    assert asked == [("CUB's own", "CUB's own", 1), ("CUB's own", "CUB's own", 2)]
-    assert "equal: 1 of 200 runtime workloads are called otherwise" in capsys.readouterr().out
-    told[:] = [equal(99, "undecided")]
-    (wrong,) = check_equal(None, "sm90", 1)
-    assert wrong == "1 of 99 equal runtime workloads are called otherwise"
+    given, asked, kept = measured
+    given += [run("slower", other="faster"), run("slower")]
+    assert check("3.6.0", 2, kept) == []
+    assert [(planted[PLANTED], seed) for planted, seed in asked] == [
+        (("slower", LABEL), 1),
+        (("slower", LABEL), 2),
+    ]
+    out = capsys.readouterr().out
+    assert "equal: 1 of 200 runtime workloads are called otherwise" in out
+    assert f"slower {SCAN} T=I32: slower: 2 of 2" in out
+
+
+def test_more_is_said(measured):
+    given, _, kept = measured
+    given += [run("slower", 99, "undecided")]
+    assert check("3.6.0", 1, kept) == ["1 of 99 equal runtime workloads are called otherwise"]
+
+
+def test_what_is_planted_must_be_found_in_each_run(measured):
+    given, _, kept = measured
+    given += [run("slower"), run("equal")]
+    (wrong,) = check("3.6.0", 2, kept)
+    assert wrong == f"slower {SCAN} T=I32: equal in 1 of 2 runs"
+
+
+def test_it_goes_on_where_it_was(measured, monkeypatch, capsys):
+    given, asked, kept = measured
+    given += [run("slower")]
+    assert check("3.6.0", 1, kept) == []
+    assert json.loads(kept.read_text())["planted"]
+    given += [run("slower")]
+    assert check("3.6.0", 2, kept) == []
+    assert [seed for _, seed in asked] == [1, 2]
+    monkeypatch.setattr(performance_check, "KEPT", kept)
+    monkeypatch.setattr(check, "__defaults__", (kept,))
+    assert main("3.6.0", 2) == 0
+    assert "all verdicts are right" in capsys.readouterr().out
 
 
 def test_what_was_not_measured_is_no_equal_code(measured):
-    told, _ = measured
-    told.append(performance(workload("I32", None, "undecided", problem="no run")))
-    found = list(check_equal(None, "sm90", 1))
-    assert len(found) == 2
-    assert "no run" in found[0]
-    assert "0 of 0" in found[1]
+    given, _, kept = measured
+    given.append(performance(workload("F32", None, "undecided", problem="no run")))
+    found = check("3.6.0", 1, kept)
+    assert found[0] == "0 of 0 equal runtime workloads are called otherwise"
+    assert "no run" in found[1]
 
 
-def test_what_is_planted_must_be_found_in_each_run_both_ways(measured, monkeypatch, capsys):
-    told, asked = measured
-    monkeypatch.setattr(
-        performance_check, "measure_variants", lambda *_, **__: document(variant(0.972))
-    )
-    told.append(performance(workload("I32", 0.972, "slower")))
-    found = list(check_planted(None, "sm90", 3))
-    assert len(found) == len(PLANTED)
-    assert found[0] == f"{PLANTED[0][0]} {LABEL} is faster in 0 of 3 runs"
-    assert asked[0][:2] == ("CUB's own", LABEL)
-    assert asked[3][:2] == (LABEL, "CUB's own")
-    assert f"slower: {PLANTED[0][0]} {LABEL}: {{'slower': 3}}" in capsys.readouterr().out
+def test_a_workload_without_a_variant_is_told(monkeypatch):
+    failed = variant(0.9).model_copy(update={"score": None})
+    monkeypatch.setattr(performance_check, "measure_variants", lambda *_, **__: document(failed))
+    with pytest.raises(InputError, match="no variant of 24 could be measured"):
+        find_planted(None, ())
 
 
 @pytest.mark.trees
@@ -72,14 +132,21 @@ def test_both_sides_are_policies_of_the_same_call():
     session = Session(compiled.cub("3.6.0"))
     where = Filter((), "cub.bench.reduce.sum$", ("T=F32", "OffsetT=I32"), ())
     workloads = opened(session, where, "sm90")
-    texts = {}
-    for before, after in ((None, None), (None, "ipt_7.tpb_128.ipv_1")):
-        ((_, task),) = next(iter(sides(workloads, before, after).runs.values()))
+    (point,) = workloads
+    label, texts, sizes = "ipt_7.tpb_128.ipv_1", {}, {}
+    for way in ("equal", "slower", "faster"):
+        planted = {} if way == "equal" else {point: (way, label)}
+        ((run, task),) = sides(workloads, planted).runs[point]
         assert [one.label for one in task.candidates] == [AFTER]
-        texts[after] = [task.render([one]) for one in (OWN, *task.candidates)]
-    own, same = texts[None]
-    base, planted = texts["ipt_7.tpb_128.ipv_1"]
-    assert own == same == base != planted
-    assert all("policygen_selector_0" in text for text in (own, planted))
-    ((_, swapped),) = next(iter(sides(workloads, "ipt_7.tpb_128.ipv_1", None).runs.values()))
-    assert [swapped.render([one]) for one in (OWN, *swapped.candidates)] == [planted, own]
+        texts[way] = [task.render([one]) for one in (OWN, *task.candidates)]
+        sizes[way] = run.axes[performance_check.ELEMENTS]
+    own_text, same = texts["equal"]
+    base, slower = texts["slower"]
+    assert own_text == same == base != slower
+    assert all("policygen_selector_0" in text for text in (own_text, slower))
+    assert texts["faster"] == [slower, own_text]
+    assert sizes == {
+        "equal": ("16", "20", "24"),
+        "slower": ("24", "28"),
+        "faster": ("24", "28"),
+    }

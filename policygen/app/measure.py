@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.app.filters import Filter
+from policygen.app.kernel_facts import keep_bandwidth, keep_kernel
 from policygen.app.measure_variants import (
     ChosenWorkload,
     VariantsWanted,
@@ -117,9 +118,11 @@ def measure_variants(
             path = database or folder / "measured.db"
             rows = stack.enter_context(open_measurements(path, about))
             rows.time("compiling", compiled)
+            keep_kernel(rows)
             for point, one in lot.chosen.items():
                 task = _MeasuringTask(session, controller, rows, one, made[point], where, effort)
                 workloads.append(_measured(task, point))
+            keep_bandwidth(rows, controller)
         return MeasuredVariants(
             cub=session.cub,
             arch=gpu.arch,

@@ -8,10 +8,12 @@ from policygen.app.compilers import open_tree
 from policygen.app.filters import Filter
 from policygen.app.session import Session
 from policygen.bindings.load import bound
+from policygen.bindings.own_kernel import taken_kernel
 from policygen.dialects.family_spot import FamilySpot
 from policygen.dialects.protocol import TuningTree
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.entries import EntryWorkload
+from policygen.measure.kernels import KernelWorkload
 from policygen.measure.opened import OpenedWorkload
 from policygen.measure.overlays import HeaderVariants
 from policygen.measure.public import ask_public, takes_policies
@@ -60,9 +62,16 @@ def open_workloads(
             ready[workload.point] = _ready(session, workload, arch, spaces or {})
         except InputError as error:
             found[workload.point] = error
-    public = {p: one for p, one in ready.items() if takes_policies(session.cub, one[0])}
+    kernels = _as_kernels(ready, arch)
+    public = {
+        p: one
+        for p, one in ready.items()
+        if p not in kernels and takes_policies(session.cub, one[0])
+    }
+    headers = {p: one for p, one in ready.items() if p not in public and p not in kernels}
+    found |= kernels
     found |= _as_policies(session, public, arch)
-    found |= _as_headers(session, {p: one for p, one in ready.items() if p not in public}, arch)
+    found |= _as_headers(session, headers, arch)
     return {workload.point: found[workload.point] for workload in wanted}
 
 
@@ -77,6 +86,16 @@ def _ready(session: Session, workload: Workload, arch: str, spaces: Spaces) -> _
         check_written(benchmark)
     space = space_of(benchmark, spaces.get(benchmark.name, ()))
     return benchmark, space, runs_of(session.cub, workload)
+
+
+def _as_kernels(ready: Mapping[Point, _Ready], arch: str) -> dict[Point, OpenedWorkload]:
+    """Those of a kernel of one's own, which asks the compiler nothing."""
+    maker = taken_kernel()
+    return {
+        point: OpenedWorkload(KernelWorkload(maker, benchmark, point, arch), space, runs)
+        for point, (benchmark, space, runs) in ready.items()
+        if maker is not None and benchmark.name == maker.name
+    }
 
 
 def _as_policies(session: Session, ready: Mapping[Point, _Ready], arch: str) -> Opened:

@@ -11,7 +11,7 @@ from policygen.app.filters import Filter
 from policygen.app.session import Session
 from policygen.bindings.load import bindings, own_binding
 from policygen.bindings.own import call_named
-from policygen.bindings.taken import taking
+from policygen.bindings.taken import is_kernel, taking, taking_kernel
 from policygen.errors import InputError
 from policygen.rendering import fill
 
@@ -31,6 +31,12 @@ def with_workload(
             "-R chooses among CUB's benchmarks, and a workload of one's own is none of them",
             "Leave it out; -a still chooses among its sizes: -a Elements=1000000",
         )
+    if is_kernel(path):
+        with taking_kernel(path) as kernel:
+            cub = session.cub
+            cub = cub.model_copy(update={"includes": (*cub.include_folders, str(kernel.folder))})
+            yield replace(session, cub=cub), replace(where, regex=f"{re.escape(kernel.name)}$")
+        return
     check_takes_selectors(session.cub)
     with taking(path) as maker:
         cub, header = session.cub, maker.given.header

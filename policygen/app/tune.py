@@ -8,10 +8,12 @@ from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.app.measure import Effort, compile_time_part
 from policygen.app.own_example import example_names
+from policygen.app.own_kernels import kernel_header
 from policygen.app.search import Observer, SearchWanted, search_variants
 from policygen.app.search_places import SearchMachines
 from policygen.app.session import Session
 from policygen.bindings.own import taken
+from policygen.bindings.own_kernel import taken_kernel
 from policygen.model.results import Rules
 from policygen.model.tune import TunedProgram
 from policygen.results.top import rank
@@ -42,9 +44,11 @@ def tune_program(
     """Searches as `policygen search` does; what its last rung confirms goes into the header.
 
     The compiler shows that the header does what it says. Where nothing is better than what CUB
-    selects there is no header.
+    selects there is no header. That of a kernel of one's own keeps what other GPUs have in it.
     """
-    check_takes_selectors(session.cub)
+    kernel = taken_kernel()
+    if kernel is None:
+        check_takes_selectors(session.cub)
     rules = rules or Rules()
     searched = search_variants(
         session,
@@ -56,6 +60,10 @@ def tune_program(
         observer=observer,
         asked=asked,
     )
+    if kernel is not None:
+        made = kernel_header(session, kernel, database, searched.arch, header.path, rules)
+        written = str(header.path) if made.changed else None
+        return TunedProgram(searched=searched, emitted=None, kernel=made, header=written)
     emitted = None
     if _wins(database, where, rules):
         emitted = emit_selectors(

@@ -9,6 +9,8 @@ from policygen.model.bindings import FamilyBinding, MemberRule, Site, Unit
 from policygen.model.tuning import Value, spell
 
 _NUMBER = re.compile(r"-?\d+")
+# "mine::fast": the compiler tells enumerators without what they are in
+_SCOPED = re.compile(r"(?:::)?\w+(?:::\w+)+")
 # "policy.threads_per_block", "selected.lookahead.stages"
 _PATH = re.compile(r"(policy|selected)\.([\w.]+)")
 
@@ -81,5 +83,5 @@ def _value(text: str, unit: Unit | None, sizes: Sizes) -> Value:
     if text in {"true", "false"}:
         return text == "true"
     if not _NUMBER.fullmatch(text):
-        return text
+        return text.rpartition("::")[2] if _SCOPED.fullmatch(text) else text
     return scale(unit.scaling, int(text), sizes[unit.of]) if unit else int(text)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from policygen.bindings.archs import ladder
 from policygen.bindings.own import OwnBinding, call_named, taken
+from policygen.bindings.own_kernel import KernelMaker, taken_kernel
 from policygen.bindings.rows import chosen
 from policygen.cache import digest, keep, kept, written_by
 from policygen.config import configured, load_toml
@@ -146,6 +148,8 @@ def identity() -> str:
     paths = [*sorted(_folder().glob("*.toml")), *_own(), folder("schemas") / "words.toml"]
     maker = taken()
     own = "" if maker is None else f"{maker.name} {maker.given.model_dump_json()}"
+    if (kernel := taken_kernel()) is not None:
+        own += f"{kernel.name} {kernel.given.model_dump_json()}"
     return digest(own, *(path.read_bytes() for path in paths))
 
 
@@ -193,9 +197,11 @@ def _load(path: Path, model: type[Loaded]) -> Loaded:
 def bound(version: str) -> tuple[Bound, ...]:
     """What holds for a version of CUB, as its headers are read; else for the nearest version.
 
-    A workload of one's own stands among its algorithm's benchmarks.
+    A workload of one's own stands among its algorithm's benchmarks, a kernel is one more.
     """
     found = _bound(version)
+    if (kernel := taken_kernel()) is not None:
+        return (*found, _of_kernel(kernel))
     own = own_binding(version)
     return found if own is None else tuple(_with_own(one, own) for one in found)
 
@@ -236,6 +242,19 @@ def own_binding(version: str) -> OwnBinding | None:
     runs = [one for one in algorithm.runs if like.name in one.benchmarks]
     covering = _covering(types().types, _nearest(version))
     return replace(maker, known=covering).make(call, like, runs)
+
+
+def _of_kernel(maker: KernelMaker) -> Bound:
+    """A kernel of one's own as an algorithm; its families are for whatever its header tunes."""
+    families = tuple(map(maker.family, ladder()))
+    return Bound(
+        maker.name,
+        maker.sites(),
+        families,
+        (maker.benchmark(),),
+        (),
+        runs=tuple(maker.runs()),
+    )
 
 
 def _with_own(algorithm: Bound, own: OwnBinding) -> Bound:

@@ -254,28 +254,40 @@ class OwnMaker:
 
     def _fill(self, how: WorkloadInput, call: OwnCallBinding, one: BufferBinding) -> str | None:
         """What fills a buffer, where that is not as the benchmark has it."""
-        if how.how == "entropy" and ENTROPY not in call.axes:
-            return f"uniform(to, count, {round(float(how.entropy or 1) * 1000)})"
-        if how.file is not None:
-            return f'bytes_of(to, count, "{self._file(how.file)}")'
-        if how.generator is not None:
-            return f"made(to, count, {_anywhere(how.generator)}{{}})"
-        return {
-            "sorted": "rising(to, count)",
-            "constant": f"constant(to, count, {one.type}{{}})",
-            "bytes": "random_bytes(to, count)",
-        }.get(how.how)
-
-    def _file(self, name: str) -> str:
-        path = str((self.path.parent / name).resolve())
-        if not Path(path).is_file():
-            raise self._wrong(f"input: there is no file {name}", "It lies beside the workload.")
-        if not _TEXT.fullmatch(path):
-            raise self._wrong(f"input: the path of {name} has other than plain letters", "Move it.")
-        return path
+        if how.how == "entropy" and ENTROPY in call.axes:
+            return None
+        return fill_of(how, self.path, one.type)
 
     def _wrong(self, what: str, remedy: str) -> InputError:
         return InputError(f"{self.path}: {what}", remedy)
+
+
+def fill_of(how: WorkloadInput, path: Path, element: str) -> str | None:
+    """The call that fills a buffer of elements as a file says; none for random numbers."""
+    if how.how == "entropy":
+        return f"uniform(to, count, {round(float(how.entropy or 1) * 1000)})"
+    if how.file is not None:
+        return f'bytes_of(to, count, "{_file_beside(path, how.file)}")'
+    if how.generator is not None:
+        return f"made(to, count, {_anywhere(how.generator)}{{}})"
+    return {
+        "sorted": "rising(to, count)",
+        "constant": f"constant(to, count, {element}{{}})",
+        "bytes": "random_bytes(to, count)",
+    }.get(how.how)
+
+
+def _file_beside(beside: Path, name: str) -> str:
+    path = str((beside.parent / name).resolve())
+    if not Path(path).is_file():
+        raise InputError(
+            f"{beside}: input: there is no file {name}", "It lies beside the workload."
+        )
+    if not _TEXT.fullmatch(path):
+        raise InputError(
+            f"{beside}: input: the path of {name} has other than plain letters", "Move it."
+        )
+    return path
 
 
 def _fits(run: RunBinding, named: Mapping[str, str]) -> bool:

@@ -13,10 +13,14 @@ from policygen.app.search_report import report_search
 from policygen.cli.options import config_option, filter_options, out_option, output_options
 from policygen.cli.output import Out, Output, printed
 from policygen.cli.progress import warn
-from policygen.cli.result_options import bench_option, files_argument, given_results, rule_options
+from policygen.cli.result_options import (
+    FORMS,
+    bench_option,
+    files_argument,
+    given_results,
+    rule_options,
+)
 from policygen.report.views.search_report import print_reported, render
-
-FORMS = {".html": "html", ".htm": "html", ".md": "md"}
 
 
 @click.command()

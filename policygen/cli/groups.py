@@ -93,6 +93,8 @@ DB = LazyGroup(
         " reported.",
         "db_write:plot": "Plots one workload: ratio to base by quantile per runtime workload, or a"
         " map of scores.",
+        "db_matrix:matrix": "Compares strategies of a kernel of one's own: who is fastest at which"
+        " size, and why.",
         "db_report:report": "Tells what a search found for each workload, how sure that is, and how"
         " it got there.",
         "db:top": "Ranks the variants of each workload, with intervals, verdicts and the worst"

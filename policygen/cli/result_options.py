@@ -49,6 +49,10 @@ def database_options(command: Command) -> Command:
     return result_options(files_argument(command))
 
 
+FORMS = {".html": "html", ".htm": "html", ".md": "md"}
+"""How a report is written, by what its file ends with."""
+
+
 def files_argument(command: Command) -> Command:
     """DB…."""
     return click.argument("files", metavar="DB...", nargs=-1, required=True)(command)

@@ -12,6 +12,7 @@ from policygen.app.own_workloads import workload_template
 from policygen.app.search import SearchWanted
 from policygen.app.session import open_session
 from policygen.app.tune import TunedHeader, tune_program
+from policygen.bindings.own import taken
 from policygen.cli.options import (
     cub_option,
     filter_options,
@@ -62,9 +63,10 @@ def tune(
     """Finds faster policies for workloads on this GPU, and writes a header that gives them to CUB.
 
     FILE names a workload of your own: an algorithm, your types and operator, the sizes that
-    matter. Without it -R and -a choose among those of CUB's benchmarks. It searches, lets the
-    finalists run again beside what CUB selects, and writes those that are faster, as policy
-    selectors for CUB's public API; the compiler shows what the header does. Where nothing is faster
+    matter; or a kernel of your own, with its parameters and how it is launched. Without it -R and
+    -a choose among those of CUB's benchmarks. It searches, lets the finalists run again beside what
+    is selected today, and writes those that are faster: policy selectors for CUB's public API, or a
+    header of the kernel's values. The compiler shows what the header does. Where nothing is faster
     there is no header, and the exit status is 1. The same command goes on.
     """
     if template is not None:
@@ -81,7 +83,7 @@ def tune(
     teller = telling(as_json=output.as_json, quiet=output.quiet)
     session = open_session(given["cub"], progress=teller.progress, note=warn)
     session, where = with_own(session, workload, Filter((), given["regex"], given["axes"], ()))
-    if workload is not None:
+    if taken() is not None:
         for path in example_names(out.named):
             check_free(path, force=out.force)
     header = TunedHeader(out.named, given["namespace"])
@@ -101,6 +103,8 @@ def tune(
                 asked=lambda: bool(asked),
             ),
         )
+    if document.kernel is not None and document.header is not None:
+        out.write(document.kernel.text)
     if document.emitted is not None:
         out.write(document.emitted.text)
         for path, text in example_files(session.cub, document.emitted, out.named).items():
@@ -109,4 +113,4 @@ def tune(
         print_line(document)
     else:
         print_tuned(document, head=not output.quiet, verbose=output.verbose)
-    return int(document.emitted is None)
+    return int(document.header is None)

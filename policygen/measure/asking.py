@@ -6,7 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 
-from policygen.measure.device import MEMORY, Clocks, GpuFacts, RuntimeCase, VariantFunction
+from policygen.measure.device import (
+    MEMORY,
+    Clocks,
+    GpuFacts,
+    Launch,
+    RuntimeCase,
+    VariantFunction,
+)
 from policygen.measure.line import GoneError, Told, WorkerLine
 from policygen.measure.outcomes import Failure, Kind, Limits, LostGpuError
 
@@ -23,6 +30,8 @@ class Opened:
     base: VariantFunction
     verdicts: dict[VariantFunction, Failure | None] = field(default_factory=dict)
     """Nothing of those that have the results of base."""
+    launches: dict[str, Launch] = field(default_factory=dict)
+    """How kernels of one's own are launched, by label."""
     suspects: set[VariantFunction] = field(default_factory=set)
     """Those who were at work when somebody ended their process: the second time it is them."""
     slowest: dict[str, float] = field(default_factory=dict)
@@ -122,6 +131,15 @@ class Workers:
                     self._fail(task, Failure(error.kind, error.words))
                 self.another()
         return task.clocks
+
+    def bandwidth(self) -> float | None:
+        """Asks how fast memory is copied; nothing where the worker cannot tell."""
+        self._line.send({"do": "bandwidth"})
+        found: float | None = None
+        while "done" not in (told := self._line.receive(self._limits.first)):
+            if "bandwidth" in told:
+                found = float(told["bandwidth"])
+        return found
 
     def reference(self, opened: Opened) -> str | None:
         """Lets the process keep base's results; why not, where base is refused."""

@@ -59,6 +59,8 @@ class WorkloadToCompile:
     render: Renders
     candidates: tuple[Candidate, ...]
     """Without base, which is compiled with them."""
+    alone: bool = False
+    """Whether a unit holds no more than one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +139,9 @@ class _State:
     def units(self, size: int) -> Iterator[_Unit]:
         """Its inputs and its variants, base among the first; changed headers have a unit each."""
         yield _Unit(self)
-        alone = [one for one in self.asked.candidates if one.includes]
-        shared = [OWN, *(one for one in self.asked.candidates if not one.includes)]
+        every = self.asked.candidates
+        alone = [one for one in every if one.includes or self.asked.alone]
+        shared = [OWN, *(one for one in every if not (one.includes or self.asked.alone))]
         lots = [*batches(shared, size), *batches(alone, 1)]
         yield from (_Unit(self, tuple(lot)) for lot in lots)
 

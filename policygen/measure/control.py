@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from policygen.measure.asking import Opened, Workers, nothing
-from policygen.measure.device import Clocks, RuntimeCase, VariantFunction
+from policygen.measure.device import Clocks, Launch, RuntimeCase, VariantFunction
 from policygen.measure.line import GoneError, Told
 from policygen.measure.locks import SESSION, gpu_lock
 from policygen.measure.order import round_order
@@ -127,6 +127,21 @@ class Controller:
         }
         return Rounds(kept, failed, dict(self._workers.elapsed), repeated, throttled)
 
+    @property
+    def launches(self) -> Mapping[str, Launch]:
+        """How kernels of one's own are launched that were checked on the open runtime workload."""
+        opened = self._workers.opened
+        return {} if opened is None else opened.launches
+
+    def bandwidth(self) -> float | None:
+        """Bytes that a copy moves in a second, measured now; nothing where it cannot be."""
+        try:
+            return self._workers.bandwidth()
+        except GoneError as error:
+            self._workers.trouble(error.words)
+            self._workers.another()
+            return None
+
     def restart(self) -> None:
         """Starts a fresh process; what was open is open in it, and what was found out stays."""
         self._asked += 1
@@ -145,6 +160,8 @@ class Controller:
 
         def take(one: VariantFunction, told: Told) -> None:
             known[one] = Failure("wrong", str(told["words"])) if "wrong" in told else None
+            if told.get("launch"):
+                opened.launches[one.variant] = Launch(**told["launch"])
 
         for start in range(0, len(asked), AT_ONCE):
             self._workers.work(opened, "check", asked[start : start + AT_ONCE], take)

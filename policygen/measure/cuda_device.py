@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from policygen.measure.device import (
     Clocks,
     DeviceError,
     GpuFacts,
+    Launch,
     RuntimeCase,
     VariantFunction,
 )
@@ -76,11 +78,28 @@ class CudaDevice:
 
     def reference(self, base: VariantFunction) -> None:
         """Keeps what base makes of contents whose results are exact."""
-        self._opened.results(self._function(base), keep=True)
+        reference = self._beside(base, "reference")
+        if reference is None:
+            self._computed(base)
+            self._opened.keep()
+            return
+        self._opened.fresh()
+        self.run(reference, self._opened)
+        self._opened.keep()
+        if problem := self.check(base):
+            raise DeviceError(UNSUPPORTED, f"base is not what its reference computes: {problem}")
 
     def check(self, one: VariantFunction) -> str | None:
         """Compares what a variant makes of the same contents."""
-        return self._opened.results(self._function(one), keep=False)
+        self._computed(one)
+        return self._opened.difference()
+
+    def _computed(self, one: VariantFunction) -> None:
+        """Runs a function on exact contents."""
+        self._opened.fresh()
+        self._call_beside(one, "before")
+        self.run(self._function(one), self._opened)
+        self._call_beside(one, "after")
 
     def sample(self, one: VariantFunction) -> float:
         """Times one run, whose code is warm and whose data is cold."""
@@ -89,9 +108,11 @@ class CudaDevice:
         case.ready_to_time()
         if one not in case.ran or case.is_modified:
             # Its storage is made, and its kernels are loaded.
+            self._call_beside(one, "before")
             self.run(function, case)
             case.ran.add(one)
             case.ready_to_time()
+            self._call_beside(one, "before")
         milliseconds = ctypes.c_float()
         self._call(
             "policygen_time",
@@ -104,6 +125,21 @@ class CudaDevice:
         if milliseconds.value < 0:
             raise DeviceError(UNSUPPORTED, "it waits for the GPU itself and cannot be timed")
         return milliseconds.value / 1000
+
+    def launch(self, one: VariantFunction) -> Launch | None:
+        """Asks the unit, where it has a kernel of one's own."""
+        facts = self._beside(one, "facts")
+        if facts is None:
+            return None
+        case, told = self._opened, (ctypes.c_longlong * len(fields(Launch)))()
+        self.checked(facts(case.buffers, case.sizes, told))
+        return Launch(*told)
+
+    def bandwidth(self) -> float:
+        """Copies, and takes the time."""
+        found = ctypes.c_double()
+        self._call("policygen_bandwidth", ctypes.byref(found))
+        return found.value
 
     def clocks(self) -> Clocks:
         """Asks the driver's library; without it a kernel counts cycles."""
@@ -136,6 +172,14 @@ class CudaDevice:
 
     def _function(self, one: VariantFunction) -> Any:
         return getattr(self._library(one.library), one.function)
+
+    def _beside(self, one: VariantFunction, what: str) -> Any | None:
+        """What a unit has for a function besides: what is done before it, and afterwards."""
+        return getattr(self._library(one.library), f"{one.function}_{what}", None)
+
+    def _call_beside(self, one: VariantFunction, what: str) -> None:
+        if (function := self._beside(one, what)) is not None:
+            self.checked(function(self._opened.buffers, self._opened.sizes))
 
     def _call(self, name: str, *arguments: object) -> None:
         self.checked(getattr(self._runner, name)(*arguments))
@@ -222,20 +266,19 @@ class _OpenCase:
             self._fill(exact=False)
         self._restore()
 
-    def results(self, function: object, *, keep: bool) -> str | None:
-        """Runs a function on exact contents; says what differs from what base made of them."""
+    def fresh(self) -> None:
+        """Has exact contents in place, and nothing where results go."""
         if not self._exact and self._has_exact:
             self._fill(exact=True)
         self._restore()
         for at, role in enumerate(self._roles):
             if role & COMPARED and not role & FILLED:
                 self._device.clear(self._place(at), self._bytes[at])
-        self._device.run(function, self)
-        if not keep:
-            return self._difference()
+
+    def keep(self) -> None:
+        """What was computed is what is right."""
         for at, place in self._expected.items():
             self._device.copy(place, self._place(at), self._bytes[at])
-        return None
 
     @property
     def _has_exact(self) -> bool:
@@ -257,7 +300,8 @@ class _OpenCase:
         for at, place in self._fresh.items():
             self._device.copy(self._place(at), place, self._bytes[at])
 
-    def _difference(self) -> str | None:
+    def difference(self) -> str | None:
+        """Says what differs from what is right."""
         expected = (ctypes.c_void_p * len(self._roles))()
         for at, place in self._expected.items():
             expected[at] = place

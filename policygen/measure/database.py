@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from policygen.errors import InputError
+from policygen.measure.device import Launch
+from policygen.measure.launches import keep_launches
 from policygen.measure.outcomes import Failure, Kind
 from policygen.measure.sessions import About, begin_session, now
 from policygen.measure.tables import RowSpot, prepare_table
@@ -215,6 +217,10 @@ class MeasuringSession:
                 " restarts = ? WHERE id = ?",
                 (repeated, throttled, restarts, self.number),
             )
+
+    def launched(self, spot: RowSpot, launches: Mapping[str, Launch]) -> None:
+        """Writes how kernels of one's own are launched on a runtime workload."""
+        keep_launches(self.writer, self.number, named(spot), launches)
 
     def end(self) -> None:
         """Notes that the session has ended, and was not killed."""

@@ -139,5 +139,41 @@ class MeasuresItself(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a kernel of one's own is launched, and what it takes of a multiprocessor."""
+
+    registers: int
+    """Of a thread."""
+    local: int
+    """Bytes of a thread that lie in memory: arrays, and registers that were spilled."""
+    static_shared: int
+    """Bytes of a block."""
+    dynamic_shared: int
+    block: int
+    """Threads."""
+    grid: int
+    """Blocks."""
+    resident: int
+    """Blocks that fit on a multiprocessor at once."""
+    room: int
+    """Threads that a multiprocessor has room for."""
+    traffic: int
+    """Bytes that a run reads and writes."""
+
+
+@runtime_checkable
+class TellsLaunches(Protocol):
+    """A device that knows how kernels are launched, and how fast memory is copied."""
+
+    def launch(self, one: VariantFunction) -> Launch | None:
+        """How a variant is launched; none of what CUB launches."""
+        ...
+
+    def bandwidth(self) -> float:
+        """Bytes that a copy reads and writes in a second."""
+        ...
+
+
 AroundPlace = Callable[[int, Callable[[], Sequence[float]]], None]
 """Gets each place of the order, and what measures there: seconds, or a `DeviceError`."""

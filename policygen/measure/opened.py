@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import Candidate, WorkloadToCompile
 from policygen.measure.entries import EntryWorkload
+from policygen.measure.kernels import KernelWorkload
 from policygen.measure.overlays import HeaderVariants
 from policygen.measure.public import PublicWorkload
 from policygen.measure.runs import WorkloadRun
@@ -27,7 +28,7 @@ class Candidates:
 class OpenedWorkload:
     """A workload on an architecture, with its search space and how it runs."""
 
-    meaning: PublicWorkload | EntryWorkload
+    meaning: PublicWorkload | EntryWorkload | KernelWorkload
     space: SearchSpace
     runs: tuple[WorkloadRun, ...]
     """One for each sub-benchmark."""
@@ -76,7 +77,10 @@ class OpenedWorkload:
             policy = PublicPolicy(meaning.selector.selector.policy, meaning.fields)
 
         def render(lot: Sequence[Candidate]) -> str:
-            return variants_text(run, [one.policy for one in lot], policy)
+            policies = [one.policy for one in lot]
+            if isinstance(meaning, KernelWorkload):
+                return meaning.text(run, policies)
+            return variants_text(run, policies, policy)
 
         return WorkloadToCompile(
             self.name,
@@ -85,4 +89,5 @@ class OpenedWorkload:
             inputs_text(run),
             render,
             tuple(candidates),
+            alone=isinstance(meaning, KernelWorkload) and meaning.is_alone,
         )

@@ -111,6 +111,7 @@ def measure_workload(
             known = {one for one, n in counts.items() if n <= process} | failed.keys()
             todo = [one for one in task.variants if one.variant not in known]
             found = _measure_point(controller, session, point, todo, rounds, seed + process)
+            session.launched(point.spot, controller.launches)
             failed |= found.failed
             new += found.new
             repeated += found.repeated

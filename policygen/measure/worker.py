@@ -5,6 +5,8 @@ Requests and answers are lines of JSON. `do` of a request is
 - `facts`: answered with `facts`;
 - `open`, with the `case`: answered with `open`;
 - `reference` and `check`, with `functions`: for each `at`, and then `right`, `wrong` or `failed`;
+  of a kernel of one's own that is right, how it is launched;
+- `bandwidth`: answered with `bandwidth`, the bytes that a copy moves in a second, where known;
 - `sample`, with `functions` and the `order` in which they run: for each place of the order that of
   the function `at`, and then `took` or `failed`; at the end `clocks`;
 - `nvbench`, with `functions` and the `order`: the same, where NVBench measures; then `samples`
@@ -36,6 +38,7 @@ from policygen.measure.device import (
     DeviceError,
     MeasuresItself,
     RuntimeCase,
+    TellsLaunches,
     VariantFunction,
 )
 from policygen.measure.locks import WORKER, gpu_lock
@@ -72,6 +75,7 @@ class _Server:
             "check": self._check,
             "sample": self._sample,
             "nvbench": self._nvbench,
+            "bandwidth": self._bandwidth,
             "close": self._close,
         }
         with self._failing(None):
@@ -115,7 +119,19 @@ class _Server:
             self._tell(at=at)
             with self._failing(at):
                 wrong = self._device.check(one)
-                self._tell(right=at) if wrong is None else self._tell(wrong=at, words=wrong)
+                if wrong is None:
+                    self._tell(right=at, launch=self._launch(one))
+                else:
+                    self._tell(wrong=at, words=wrong)
+
+    def _launch(self, one: VariantFunction) -> dict[str, int] | None:
+        device = self._device
+        found = device.launch(one) if isinstance(device, TellsLaunches) else None
+        return None if found is None else asdict(found)
+
+    def _bandwidth(self, _: Request) -> None:
+        if isinstance(self._device, TellsLaunches):
+            self._tell(bandwidth=self._device.bandwidth())
 
     def _sample(self, request: Request) -> None:
         functions = _functions(request)

@@ -4,6 +4,7 @@ from typing import Literal
 
 from policygen.model.base import Document
 from policygen.model.emit import Emitted
+from policygen.model.kernel import KernelHeader
 from policygen.model.search import Searched
 
 
@@ -14,6 +15,8 @@ class TunedProgram(Document):
     searched: Searched
     emitted: Emitted | None
     """Nothing where no variant is better than what CUB selects."""
+    kernel: KernelHeader | None = None
+    """Of a kernel of one's own, its policy header."""
     header: str | None
     """Where it was written."""
     example: str | None = None

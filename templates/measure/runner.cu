@@ -1,6 +1,7 @@
 // Times calls on a GPU, each alone, with a cold L2 cache; compiled once for all units.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #define POLICYGEN_API extern "C" __attribute__((visibility("default")))
@@ -60,6 +61,21 @@ __global__ void count_cycles(long long* cycles, long long nanoseconds)
   }
   cycles[0] = clock64() - start;
   cycles[1] = now - first;
+}
+
+// Four loads of a thread are under way at once.
+__global__ void copy_all(const uint4* from, uint4* to)
+{
+  const long long first = 1024ll * blockIdx.x + threadIdx.x;
+  uint4 held[4];
+  for (int at = 0; at < 4; ++at)
+  {
+    held[at] = from[first + 256 * at];
+  }
+  for (int at = 0; at < 4; ++at)
+  {
+    to[first + 256 * at] = held[at];
+  }
 }
 
 constexpr long long patience = 5000000000; // nanoseconds
@@ -276,4 +292,35 @@ POLICYGEN_API int policygen_error(int code, char* text, size_t bytes)
 {
   snprintf(text, bytes, "%s: %s", cudaGetErrorName(static_cast<cudaError_t>(code)), cudaGetErrorString(static_cast<cudaError_t>(code)));
   return 0;
+}
+
+// Bytes that are read and written in a second where memory is copied: the middle of some copies of half a gigabyte.
+POLICYGEN_API int policygen_bandwidth(double* bytes_per_second)
+{
+  constexpr long long count = 1ll << 25; // of 16 bytes
+  constexpr int runs        = 15;
+  uint4* places[2]{};
+  float found[runs]{};
+  cudaError_t error = cudaSuccess;
+  for (auto& place : places)
+  {
+    error = error ? error : cudaMalloc(&place, count * sizeof(uint4));
+  }
+  for (int at = 0; at < runs && !error; ++at)
+  {
+    cudaEventRecord(state.begin, state.stream);
+    copy_all<<<static_cast<unsigned>(count / 1024), 256, 0, state.stream>>>(places[0], places[1]);
+    cudaEventRecord(state.end, state.stream);
+    error = cudaStreamSynchronize(state.stream);
+    error = error ? error : cudaEventElapsedTime(found + at, state.begin, state.end);
+  }
+  cudaFree(places[0]);
+  cudaFree(places[1]);
+  if (!error)
+  {
+    std::sort(found, found + runs);
+    *bytes_per_second = 2000.0 * static_cast<double>(count * sizeof(uint4)) / static_cast<double>(found[runs / 2]);
+  }
+  cudaGetLastError();
+  return error;
 }

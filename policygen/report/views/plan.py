@@ -38,7 +38,7 @@ def planned(plan: Plan, *, head: bool, verbose: bool) -> Iterator[Block]:
     for benchmark, actions in groupby(plan.actions, key=_heading):
         yield Note(benchmark, "bold", folded=True)
         for action in actions:
-            yield from _action(action, verbose=verbose)
+            yield from acted(action, verbose=verbose)
         yield BLANK
     yield from _reached(plan, verbose=verbose)
     if plan.policies:
@@ -137,7 +137,8 @@ def _heading(action: Action) -> str:
     return f"{action.benchmark}, struct families" if action.legacy else action.benchmark
 
 
-def _action(action: Action, *, verbose: bool) -> Iterator[Block]:
+def acted(action: Action, *, verbose: bool) -> Iterator[Block]:
+    """Show a decision and its reason."""
     variant = [f" {action.variant}"] if action.variant else []
     words = [f"{action.decision:8}", *axes(action.workload), *variant]
     yield Words(words, STYLES[action.decision], "  ", ROOM)

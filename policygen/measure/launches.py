@@ -1,0 +1,75 @@
+"""What a database keeps of kernels of one's own: launches, what words mean, how fast a copy is."""
+
+from collections.abc import Mapping
+from dataclasses import astuple, fields
+
+from policygen.measure.device import Launch
+from policygen.measure.writer import DatabaseWriter
+from policygen.results.launched import LAUNCHES, PEAKS, STARTS, WORDS
+
+_COLUMNS = ", ".join(f"{one.name} INTEGER NOT NULL" for one in fields(Launch))
+_NAMED = "algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL"
+
+
+def keep_launches(
+    writer: DatabaseWriter,
+    session: int,
+    spot: tuple[str, str, str],
+    launches: Mapping[str, Launch],
+) -> None:
+    """Writes those of a runtime workload; what is there of a variant is replaced."""
+    if not launches:
+        return
+    places = ", ".join("?" * (5 + len(fields(Launch))))
+    with writer.writing() as connection:
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {LAUNCHES} (session INTEGER NOT NULL, {_NAMED},"
+            f" variant TEXT NOT NULL, {_COLUMNS},"
+            " UNIQUE(algorithm, bench, workload, variant))"
+        )
+        connection.executemany(
+            f"INSERT OR REPLACE INTO {LAUNCHES} VALUES ({places})",  # noqa: S608
+            [(session, *spot, label, *astuple(one)) for label, one in sorted(launches.items())],
+        )
+
+
+def keep_words(
+    writer: DatabaseWriter, algorithm: str, words: Mapping[str, tuple[str, ...]]
+) -> None:
+    """Writes what the numbers of a parameter stand for."""
+    with writer.writing() as connection:
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {WORDS} (algorithm TEXT NOT NULL,"
+            " parameter TEXT NOT NULL, value INTEGER NOT NULL, word TEXT NOT NULL,"
+            " UNIQUE(algorithm, parameter, value))"
+        )
+        connection.executemany(
+            f"INSERT OR REPLACE INTO {WORDS} VALUES (?, ?, ?, ?)",  # noqa: S608
+            [
+                (algorithm, parameter, value, word)
+                for parameter, lot in words.items()
+                for value, word in enumerate(lot)
+            ],
+        )
+
+
+def keep_start(writer: DatabaseWriter, algorithm: str, variant: str) -> None:
+    """Writes which variant base is."""
+    with writer.writing() as connection:
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {STARTS} (algorithm TEXT NOT NULL UNIQUE,"
+            " variant TEXT NOT NULL)"
+        )
+        connection.execute(
+            f"INSERT OR REPLACE INTO {STARTS} VALUES (?, ?)",  # noqa: S608
+            (algorithm, variant),
+        )
+
+
+def keep_peak(writer: DatabaseWriter, session: int, bandwidth: float) -> None:
+    """Writes how many bytes a copy moved in a second."""
+    with writer.writing() as connection:
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {PEAKS} (session INTEGER NOT NULL, bytes REAL NOT NULL)"
+        )
+        connection.execute(f"INSERT INTO {PEAKS} VALUES (?, ?)", (session, bandwidth))  # noqa: S608

@@ -1,0 +1,87 @@
+"""What a database has of kernels of one's own: launches, what words mean, how fast a copy is."""
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from policygen.model.labels import is_label
+from policygen.results.provenance import OWN
+
+LAUNCHES = f"{OWN}launches"
+WORDS = f"{OWN}words"
+STARTS = f"{OWN}starts"
+PEAKS = f"{OWN}peaks"
+MOST = 1e18
+"""More bytes than anybody moves."""
+_COLUMNS = "registers, local, static_shared, dynamic_shared, block, grid, resident, room, traffic"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """How a variant was launched on a runtime workload, and what it moved."""
+
+    registers: int
+    spilled: int
+    """Bytes of a thread that lie in memory."""
+    shared: int
+    """Bytes of a block, static and dynamic ones."""
+    block: int
+    grid: int
+    occupancy: float
+    """The share of a multiprocessor's threads that fitting blocks take."""
+    traffic: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What is known of the kernels of a database."""
+
+    launches: Mapping[tuple[str, str, str], KernelLaunch] = field(default_factory=dict)
+    """By algorithm, workload as the tables have it, and variant."""
+    words: Mapping[tuple[str, str], Mapping[int, str]] = field(default_factory=dict)
+    """By algorithm and parameter."""
+    starts: Mapping[str, str] = field(default_factory=dict)
+    """By algorithm the variant that base is."""
+    peak: float | None = None
+    """Bytes that a copy moves in a second."""
+
+
+def kernel_facts(connection: sqlite3.Connection, names: Collection[str]) -> KernelFacts:
+    """Reads what is there; what is damaged is not known."""
+    launches: dict[tuple[str, str, str], KernelLaunch] = {}
+    words: dict[tuple[str, str], dict[int, str]] = {}
+    starts: dict[str, str] = {}
+    peaks: list[float] = []
+    if LAUNCHES in names:
+        for algorithm, workload, variant, *told in connection.execute(
+            f"SELECT algorithm, workload, variant, {_COLUMNS} FROM {LAUNCHES}"  # noqa: S608
+        ):
+            found = _launch(told)
+            if found is not None and all(
+                isinstance(t, str) for t in (algorithm, workload, variant)
+            ):
+                launches[algorithm, workload, variant] = found
+    if WORDS in names:
+        for algorithm, parameter, value, word in connection.execute(
+            f"SELECT algorithm, parameter, value, word FROM {WORDS}"  # noqa: S608
+        ):
+            if isinstance(value, int) and isinstance(word, str):
+                words.setdefault((str(algorithm), str(parameter)), {})[value] = word
+    if STARTS in names:
+        for algorithm, variant in connection.execute(f"SELECT algorithm, variant FROM {STARTS}"):  # noqa: S608
+            if is_label(str(variant)):
+                starts[str(algorithm)] = str(variant)
+    if PEAKS in names:
+        told = connection.execute(f"SELECT bytes FROM {PEAKS}")  # noqa: S608
+        peaks = [one for (one,) in told if isinstance(one, float) and 0 < one < MOST]
+    return KernelFacts(launches, words, starts, max(peaks, default=None))
+
+
+def _launch(told: list[object]) -> KernelLaunch | None:
+    found = [one for one in told if isinstance(one, int) and 0 <= one < MOST]
+    if len(found) < len(told):
+        return None
+    registers, local, static, dynamic, block, grid, resident, room, traffic = found
+    occupancy = resident * block / room if room else 0.0
+    return KernelLaunch(registers, local, static + dynamic, block, grid, occupancy, traffic)
