@@ -14,9 +14,9 @@ def keep_kernel(rows: MeasuringSession) -> None:
         return
     every = maker.given.every_parameter
     words = {label: one.words for label, one in every.items() if one.words}
-    if words:
-        keep_words(rows.writer, maker.name, words)
-    keep_start(rows.writer, maker.name, as_label(maker.start))
+    for name in maker.names:
+        keep_words(rows.writer, name, words)
+        keep_start(rows.writer, name, maker.name, as_label(maker.start))
 
 
 def keep_bandwidth(rows: MeasuringSession, controller: Controller) -> None:

@@ -54,29 +54,31 @@ def _of_database(database: Database, where: Filter, by: str | None) -> Iterator[
     if not {ROWS, SESSIONS} <= names:
         return
     facts = kernel_facts(database.connection, names)
-    for (algorithm, gpu), measured in _measured(database).items():
-        if where.pattern.match(algorithm) and algorithm in facts.starts:
-            yield _Kernel(algorithm, gpu, measured, facts).matrix(by)
+    for (kernel, gpu), measured in _measured(database, facts).items():
+        if where.pattern.match(kernel):
+            yield _Kernel(kernel, gpu, measured, facts).matrix(by)
 
 
-Measured = dict[tuple[str, str], Times]
-"""By workload as tables have it, and variant."""
+Spot = tuple[str, str]
+"""A class of sizes, and a runtime workload as tables have it."""
+Measured = dict[tuple[Spot, str], Times]
+"""By runtime workload and variant."""
 
 
-def _measured(database: Database) -> dict[tuple[str, str], Measured]:
-    """By algorithm and GPU the times of all processes."""
+def _measured(database: Database, facts: KernelFacts) -> dict[tuple[str, str], Measured]:
+    """By kernel and GPU the times of all processes."""
     found: dict[tuple[str, str], Measured] = {}
     rows = database.connection.execute(
         f"SELECT r.algorithm, s.gpu, r.workload, r.variant, r.session, r.center FROM {ROWS} AS r"  # noqa: S608
         f" JOIN {SESSIONS} AS s ON s.id = r.session ORDER BY r.rowid"
     )
     for algorithm, gpu, workload, variant, session, center in rows:
-        texts = (algorithm, gpu, workload, variant)
-        if not all(isinstance(one, str) for one in texts) or not isinstance(center, float):
-            continue
-        if isfinite(center) and center > 0 and isinstance(session, int):
-            spot = found.setdefault((algorithm, gpu), {}).setdefault((workload, variant), {})
-            spot.setdefault(session, []).append(center)
+        texts = all(isinstance(one, str) for one in (gpu, workload, variant))
+        numbers = isinstance(center, float) and isinstance(session, int)
+        if algorithm in facts.starts and texts and numbers and isfinite(center) and center > 0:
+            lot = found.setdefault((facts.starts[algorithm][0], gpu), {})
+            times = lot.setdefault(((algorithm, workload), variant), {})
+            times.setdefault(session, []).append(center)
     return found
 
 
@@ -84,21 +86,32 @@ def _measured(database: Database) -> dict[tuple[str, str], Measured]:
 class _Kernel:
     """What was measured of a kernel on a GPU."""
 
-    algorithm: str
+    name: str
     gpu: str
     measured: Measured
     facts: KernelFacts
 
+    @property
+    def start(self) -> str:
+        """The variant that base is: the same for all classes of sizes."""
+        ((algorithm, _), _) = next(iter(self.measured))
+        return self.facts.starts[algorithm][1]
+
+    def words(self, parameter: str) -> Mapping[int, str]:
+        """What the numbers of a parameter stand for."""
+        ((algorithm, _), _) = next(iter(self.measured))
+        return self.facts.words.get((algorithm, parameter), {})
+
     def matrix(self, by: str | None) -> KernelMatrix:
         """The best of each strategy at each size."""
         parameter = by or self._usual()
-        sizes = sorted({workload for workload, _ in self.measured}, key=_elements)
+        sizes = sorted({spot for spot, _ in self.measured}, key=_elements)
         values = sorted({self._value(label, parameter) for _, label in self.measured})
-        words = self.facts.words.get((self.algorithm, parameter), {})
+        words = self.words(parameter)
         names = {value: words.get(value, str(value)) for value in values}
         cells = [cell for size in sizes for cell in self._cells(size, parameter, names)]
         return KernelMatrix(
-            algorithm=self.algorithm,
+            kernel=self.name,
             gpu=self.gpu,
             by=parameter,
             strategies=tuple(names.values()),
@@ -109,24 +122,23 @@ class _Kernel:
 
     def _usual(self) -> str:
         """The strategies, else a parameter whose values are names, else the first one."""
-        known = list(parse_label(self.facts.starts[self.algorithm]) or {})
-        named = [name for name in known if (self.algorithm, name) in self.facts.words]
+        known = list(parse_label(self.start) or {})
+        named = [name for name in known if self.words(name)]
         return STRATEGY if STRATEGY in known else (named or known or [BASE])[0]
 
     def _value(self, label: str, parameter: str) -> int:
-        start = self.facts.starts[self.algorithm]
-        found = parse_label(start if label == BASE else label) or {}
+        found = parse_label(self.start if label == BASE else label) or {}
         if parameter not in found:
             raise InputError(
-                f"{self.algorithm} has no parameter {parameter}",
-                f"It has: {', '.join(parse_label(start) or {})}",
+                f"{self.name} has no parameter {parameter}",
+                f"It has: {', '.join(parse_label(self.start) or {})}",
             )
         return found[parameter]
 
-    def _cells(self, size: str, parameter: str, names: Mapping[int, str]) -> Iterator[MatrixCell]:
+    def _cells(self, size: Spot, parameter: str, names: Mapping[int, str]) -> Iterator[MatrixCell]:
         lots: dict[int, dict[str, Times]] = {}
-        for (workload, label), times in self.measured.items():
-            if workload == size:
+        for (spot, label), times in self.measured.items():
+            if spot == size:
                 lots.setdefault(self._value(label, parameter), {})[label] = times
         best = {value: min(lot, key=lambda one: _mean(lot[one])) for value, lot in lots.items()}
         first = min(best, key=lambda value: _mean(lots[value][best[value]]))
@@ -138,7 +150,7 @@ class _Kernel:
 
     def _cell(
         self,
-        size: str,
+        size: Spot,
         name: str,
         label: str,
         lot: Mapping[str, Times],
@@ -153,13 +165,13 @@ class _Kernel:
         verdict: MatrixVerdict = "best"
         if not is_best:
             verdict = "not known" if spread is None else "slower" if spread.high < 1 else "close"
-        launch = self.facts.launches.get((self.algorithm, size, label))
+        launch = self.facts.launches.get((*size, label))
         bandwidth = launch.traffic / seconds if launch and launch.traffic else None
         peak = self.facts.peak
         return MatrixCell(
             strategy=name,
             size=_size(size),
-            variant=self.facts.starts[self.algorithm] if label == BASE else label,
+            variant=self.start if label == BASE else label,
             tried=len(lot),
             seconds=seconds,
             interval=_interval([one for all_of in times.values() for one in all_of]),
@@ -182,14 +194,14 @@ def _axes(workload: str) -> dict[str, str]:
     return {str(axis): str(value) for axis, value in known if not str(axis).endswith("{ct}")}
 
 
-def _elements(workload: str) -> tuple[float, str]:
-    text = _axes(workload).get(RUNTIME, "")
-    return (float(text) if text.isdigit() else 0.0, workload)
+def _elements(spot: Spot) -> tuple[float, Spot]:
+    text = _axes(spot[1]).get(RUNTIME, "")
+    return (float(text) if text.isdigit() else 0.0, spot)
 
 
-def _size(workload: str) -> str:
+def _size(spot: Spot) -> str:
     """`10,000,000`, or the axes in words where there are several."""
-    found = _axes(workload)
+    found = _axes(spot[1])
     text = found.get(RUNTIME, "")
     if len(found) == 1 and text.isdigit():
         return f"{int(text):,}"

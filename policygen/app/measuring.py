@@ -94,7 +94,7 @@ def _as_kernels(ready: Mapping[Point, _Ready], arch: str) -> dict[Point, OpenedW
     return {
         point: OpenedWorkload(KernelWorkload(maker, benchmark, point, arch), space, runs)
         for point, (benchmark, space, runs) in ready.items()
-        if maker is not None and benchmark.name == maker.name
+        if maker is not None and benchmark.name in maker.names
     }
 
 

@@ -35,7 +35,7 @@ def with_workload(
         with taking_kernel(path) as kernel:
             cub = session.cub
             cub = cub.model_copy(update={"includes": (*cub.include_folders, str(kernel.folder))})
-            yield replace(session, cub=cub), replace(where, regex=f"{re.escape(kernel.name)}$")
+            yield replace(session, cub=cub), replace(where, regex=kernel.pattern)
         return
     check_takes_selectors(session.cub)
     with taking(path) as maker:

@@ -251,7 +251,7 @@ def _of_kernel(maker: KernelMaker) -> Bound:
         maker.name,
         maker.sites(),
         families,
-        (maker.benchmark(),),
+        maker.benchmarks,
         (),
         runs=tuple(maker.runs()),
     )

@@ -16,8 +16,8 @@ from policygen.model.own_kernel import AT_LAUNCH, ELEMENTS, STRATEGY, KernelBuff
 from policygen.model.run_binding import BufferBinding, RunBinding
 
 SITE = "kernel"
-AXIS, ROLE = "Size", "SizeClass"
-"""Of the classes of sizes: the axis of results, and what the header calls it."""
+ROLE = "SizeClass"
+"""What the header calls the class of a size."""
 POLICY = "KernelPolicy"
 RUNTIME = "Elements"
 
@@ -112,30 +112,40 @@ class KernelMaker:
             mark=next(iter(self._numbers()), "items"),
         )
 
-    def benchmark(self) -> BenchmarkBinding:
-        """What is measured: a workload for each class of sizes."""
-        classes = tuple(str(at) for at in range(len(self.given.classes)))
-        several = len(classes) > 1
+    @property
+    def benchmarks(self) -> tuple[BenchmarkBinding, ...]:
+        """What is measured: a benchmark for each class of sizes, `own.saxpy.large`."""
         ranges = {label: one.numbers for label, one in self.given.every_parameter.items()}
-        return BenchmarkBinding(
-            name=self.name,
-            site=SITE,
-            axes={AXIS: classes} if several else {},
-            constants={ROLE: f"axis::{AXIS}" if several else "0"},
-            parameters={label: _range(numbers) for label, numbers in ranges.items()},
+        return tuple(
+            BenchmarkBinding(
+                name=name,
+                site=SITE,
+                constants={ROLE: str(at)},
+                parameters={label: _range(numbers) for label, numbers in ranges.items()},
+            )
+            for at, name in enumerate(self.names)
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What results call the classes of sizes; the kernel, where there is one."""
+        classes = self.given.classes
+        return tuple(f"{self.name}.{one}" for one in classes) if len(classes) > 1 else (self.name,)
+
+    @property
+    def pattern(self) -> str:
+        """What `-R` would be to mean it."""
+        return f"({'|'.join(map(re.escape, self.names))})$"
 
     def runs(self) -> Iterator[RunBinding]:
         """How each class of sizes runs."""
         self._check()
         given = self.given
-        classes = given.classes
         buffers = {name: self._buffer(name, one) for name, one in given.buffer.items()}
-        for at, name in enumerate(classes):
-            sizes = [one for one in given.size if (one.of or "all") == name]
+        for name, of in zip(self.names, given.classes, strict=True):
+            sizes = [one for one in given.size if (one.of or "all") == of]
             yield RunBinding(
-                benchmarks=(self.name,),
-                workload={AXIS: (str(at),)} if len(classes) > 1 else {},
+                benchmarks=(name,),
                 axes={RUNTIME: tuple(str(one.elements) for one in sizes)},
                 weights={RUNTIME: tuple(one.weight for one in sizes)},
                 sizes={ELEMENTS: RUNTIME},

@@ -53,16 +53,16 @@ def keep_words(
         )
 
 
-def keep_start(writer: DatabaseWriter, algorithm: str, variant: str) -> None:
-    """Writes which variant base is."""
+def keep_start(writer: DatabaseWriter, algorithm: str, kernel: str, variant: str) -> None:
+    """Writes of which kernel something is a class of sizes, and which variant base is."""
     with writer.writing() as connection:
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {STARTS} (algorithm TEXT NOT NULL UNIQUE,"
-            " variant TEXT NOT NULL)"
+            " kernel TEXT NOT NULL, variant TEXT NOT NULL)"
         )
         connection.execute(
-            f"INSERT OR REPLACE INTO {STARTS} VALUES (?, ?)",  # noqa: S608
-            (algorithm, variant),
+            f"INSERT OR REPLACE INTO {STARTS} VALUES (?, ?, ?)",  # noqa: S608
+            (algorithm, kernel, variant),
         )
 
 

@@ -49,7 +49,7 @@ class MatrixCell(Record):
 class KernelMatrix(Record):
     """A kernel on a GPU."""
 
-    algorithm: str
+    kernel: str
     gpu: str
     by: str
     """The parameter whose values are compared as sets."""

@@ -41,8 +41,8 @@ class KernelFacts:
     """By algorithm, workload as the tables have it, and variant."""
     words: Mapping[tuple[str, str], Mapping[int, str]] = field(default_factory=dict)
     """By algorithm and parameter."""
-    starts: Mapping[str, str] = field(default_factory=dict)
-    """By algorithm the variant that base is."""
+    starts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """By algorithm the kernel of which it is a class of sizes, and the variant that base is."""
     peak: float | None = None
     """Bytes that a copy moves in a second."""
 
@@ -51,7 +51,7 @@ def kernel_facts(connection: sqlite3.Connection, names: Collection[str]) -> Kern
     """Reads what is there; what is damaged is not known."""
     launches: dict[tuple[str, str, str], KernelLaunch] = {}
     words: dict[tuple[str, str], dict[int, str]] = {}
-    starts: dict[str, str] = {}
+    starts: dict[str, tuple[str, str]] = {}
     peaks: list[float] = []
     if LAUNCHES in names:
         for algorithm, workload, variant, *told in connection.execute(
@@ -69,9 +69,11 @@ def kernel_facts(connection: sqlite3.Connection, names: Collection[str]) -> Kern
             if isinstance(value, int) and isinstance(word, str):
                 words.setdefault((str(algorithm), str(parameter)), {})[value] = word
     if STARTS in names:
-        for algorithm, variant in connection.execute(f"SELECT algorithm, variant FROM {STARTS}"):  # noqa: S608
+        for algorithm, kernel, variant in connection.execute(
+            f"SELECT algorithm, kernel, variant FROM {STARTS}"  # noqa: S608
+        ):
             if is_label(str(variant)):
-                starts[str(algorithm)] = str(variant)
+                starts[str(algorithm)] = str(kernel), str(variant)
     if PEAKS in names:
         told = connection.execute(f"SELECT bytes FROM {PEAKS}")  # noqa: S608
         peaks = [one for (one,) in told if isinstance(one, float) and 0 < one < MOST]

@@ -45,7 +45,7 @@ def compared(document: StrategyMatrix, *, verbose: bool, quiet: bool) -> Iterato
         if place:
             yield BLANK
         if not quiet:
-            yield Note(f"{one.algorithm} on {one.gpu}{_peak(one)}", "bold", folded=True)
+            yield Note(f"{one.kernel} on {one.gpu}{_peak(one)}", "bold", folded=True)
         yield _ratios(one)
         yield from (_winner(one, size) for size in one.sizes)
         if verbose:
@@ -55,12 +55,12 @@ def compared(document: StrategyMatrix, *, verbose: bool, quiet: bool) -> Iterato
 def render(document: StrategyMatrix, form: str = "html") -> str:
     """Write a page with a heat map, or Markdown without."""
     document = portable(document)
-    names = ", ".join(dict.fromkeys(one.algorithm for one in document.kernels))
+    names = ", ".join(dict.fromkeys(one.kernel for one in document.kernels))
     facts = {"measured on": "; ".join(dict.fromkeys(one.gpu for one in document.kernels))}
     facts["databases"] = ", ".join(document.databases)
     blocks: list[Block] = []
     for one in document.kernels:
-        blocks.append(Heading(f"{one.algorithm} on {one.gpu}"))
+        blocks.append(Heading(f"{one.kernel} on {one.gpu}"))
         if form == "html":
             blocks.append(heat_map(one))
         else:
