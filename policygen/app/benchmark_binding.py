@@ -49,7 +49,8 @@ def _benchmark(name: str, source: BenchmarkSource) -> dict[str, Any]:
         "parameters": {one.label: _range(one) for one in source.ranges},
         "includes": [source.header] if source.header else [],
     }
-    return _with_operator({**first, **{k: v for k, v in found.items() if k not in first}}, source)
+    found = {**first, **{key: value for key, value in found.items() if key not in first}}
+    return {key: _with_operator(value, source) for key, value in found.items()}
 
 
 def _run(name: str, source: BenchmarkSource) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def _run(name: str, source: BenchmarkSource) -> dict[str, Any]:
             if axis.startswith(plain) and {*run.weights[plain]} != {1}
         },
     }
-    return _with_operator(found, source)
+    return {key: _with_operator(value, source) for key, value in found.items()}
 
 
 def _with_operator(values: Any, source: BenchmarkSource) -> Any:

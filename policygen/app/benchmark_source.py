@@ -98,7 +98,7 @@ class BenchmarkSource:
         version = self.run.cub.bindings
         return {
             axis: AxisType(name=name, cpp=name) if is_constant(name) else axis_type(name, version)
-            for axis, (name, *_) in self.own.benchmark.axes.items()
+            for axis, name in self.run.workload.values.items()
         }
 
     @cached_property
@@ -159,12 +159,10 @@ class BenchmarkSource:
         one = self.selector
         macros = {each.label: each.macro for each in self.ranges}
         policy = macro_policy(one, self.fields, macros)
-        lines = [
-            line for path, value in policy.fields.items() for line in _assigned(path, value)
-        ]
+        lines = [line for path, value in policy.fields.items() for line in _assigned(path, value)]
         lines += [f"policy.{to} = policy.{source};" for to, source in policy.copies.items()]
         return {
-            "parameters": [f"{self._kind(role)} {role}" for role in one.roles],
+            "parameters": [f"{self._kind(role)} {role}" for role in self._selecting],
             "default": re.sub(r"\s+", " ", one.default).replace("< ", "<").removeprefix("::"),
             "policy": one.selector.policy,
             "converted": [path for path, _ in leaves(self.fields)]
@@ -172,8 +170,14 @@ class BenchmarkSource:
             else [],
             "scaled": policy.scaled,
             "assignments": lines,
-            "arguments": [self._names.spell(role) for role in one.roles],
+            "arguments": [self._names.spell(role) for role in self._selecting],
         }
+
+    @property
+    def _selecting(self) -> tuple[str, ...]:
+        """What the selector is templated on: what CUB's own is, and whose sizes scale counts."""
+        scaling = (unit.of for unit in self.own.benchmark.units.values())
+        return tuple(dict.fromkeys([*self.selector.roles, *scaling]))
 
     def _kind(self, role: str) -> str:
         constants = self.selector.benchmark.constants
@@ -190,7 +194,7 @@ class BenchmarkSource:
         for one in binding.buffers.values():
             said += [one.type, one.count, one.fill or ""]
         used = self._names.needed(said)
-        wanted = used | self._names.needed(list(self.selector.roles))
+        wanted = used | self._names.needed(list(self._selecting))
         for role, text in self._names.roles.items():
             if role in wanted:
                 cpp = self._names.spell(text)
@@ -204,7 +208,7 @@ class BenchmarkSource:
             got = f'state.get_string("{plain}")' if entropy else f'state.get_int64("{plain}")'
             yield name, f"str_to_entropy({got})" if entropy else got
         for size, text in self.run.binding.sizes.items():
-            if self._names.known[size] == size:
+            if text not in self._names.known:
                 yield size, self._names.spell(text)
 
     def _buffers(self, vectors: Mapping[str, FilledVector]) -> Iterator[dict[str, object]]:

@@ -43,7 +43,7 @@ def new_benchmark(
     """Writes a benchmark and its binding; what is returned was read back from the source."""
     root = around(source.parent)
     name = _name(source, benchmarks_folder(root))
-    binding = source.with_name(source.name.removesuffix(SUFFIX) + BINDING)
+    binding = binding_of(source)
     session = open_session(cub or str(root), note=note)
     with with_workload(session, workload, EVERYTHING) as (opened, _):
         own = own_binding(opened.cub.bindings)
@@ -68,6 +68,11 @@ def new_benchmark(
     return document
 
 
+def binding_of(source: Path) -> Path:
+    """Where the binding of a source stands."""
+    return source.with_name(source.name.removesuffix(SUFFIX) + BINDING)
+
+
 def _name(source: Path, folder: Path) -> str:
     """What CCCL's build calls a source; refused where it would build none."""
     whole = Path(os.path.abspath(source))  # noqa: PTH100  links stay as the user typed them
@@ -89,9 +94,7 @@ def _ranges(root: Path, own: OwnBinding) -> tuple[ParameterRange, ...]:
     """The parameters of the benchmark that it is like, as the checkout's source has them."""
     like = own.like
     if not like.parameters:
-        raise InputError(
-            f"{own.call.algorithm} has nothing to tune: {like.name} has no parameters"
-        )
+        raise InputError(f"{own.call.algorithm} has nothing to tune: {like.name} has no parameters")
     errors: list[SourceError] = []
     files = [file for file in find(root, errors) if file.name == like.name]
     document, unread = read_benchmarks([file.path for file in files])

@@ -15,8 +15,8 @@ _AXIS = re.compile(r"axis::(\w+)")
 # "axis::T", "AccumT"; no member, no rest of a qualified name, no scope
 _NAME = re.compile(r"(?<![\w:.>])(axis::)?([A-Za-z_]\w*)(?!\w|::)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# uniform(to, count, Entropy)
-_CALL = re.compile(r"(\w+)\(to, count(?:, (.*))?\)", re.DOTALL)
+# uniform(to, count, Entropy), power_law_offsets(to, num_segments, Elements)
+_CALL = re.compile(r"(\w+)\(to(?:, count)?(?:, (.*))?\)", re.DOTALL)
 _OPENING, _CLOSING = "(<{", ")>}"
 
 
@@ -51,7 +51,7 @@ def source_names(
     benchmark: BenchmarkBinding, run: RunBinding, constants: Mapping[str, str], operator: str
 ) -> SourceNames:
     """Those of a benchmark; `constants` are the axes that are no types, `operator` that of one."""
-    known = {name: cpp for name, cpp in knowledge().written.words.items()}
+    known = dict(knowledge().written.words)
     for axis in benchmark.axes:
         known[f"axis::{axis}"] = f"{axis}::value" if axis in constants else axis
     known[f"axis::{operator}"] = OPERATOR
@@ -67,7 +67,7 @@ def source_names(
     known |= {name: names.spell(text) for name, text in benchmark.constants.items()}
     known |= {(plain := _plain(axis)): in_style(plain) for axis in run.axes}
     for size, text in run.sizes.items():
-        known[size] = known[text] if text in known else size
+        known[size] = known.get(text, size)
     known |= {name: f"d_{name}" for name in run.buffers}
     return names
 
@@ -93,7 +93,9 @@ def filled(name: str, one: BufferBinding, names: SourceNames) -> FilledVector:
         return FilledVector(f"({given['count']})")
     match = _CALL.fullmatch(one.fill.strip())
     parts = _split(match[2]) if match and match[2] else []
-    fill = next((f for f in knowledge().written.fills if match and _takes(f, match[1], parts)), None)
+    fill = next(
+        (f for f in knowledge().written.fills if match and _takes(f, match[1], parts)), None
+    )
     if fill is None:
         raise InputError(
             f"no benchmark's source can make what {name} holds: {one.fill.partition('(')[0]}",
