@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from policygen.app.measure import measure_variants as measure_variants
     from policygen.app.measure_compile import compile_variants as compile_variants
     from policygen.app.measure_variants import VariantsWanted as VariantsWanted
+    from policygen.app.new_benchmark import new_benchmark as new_benchmark
     from policygen.app.pages import render_page as render_page
     from policygen.app.performance import PerformanceEffort as PerformanceEffort
     from policygen.app.performance import verify_performance as verify_performance

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from policygen.app.benchmark_source import BenchmarkSource, value_named
+from policygen.app.benchmark_source import NewSource, value_named
 from policygen.bindings.own import OPERATOR
 from policygen.dialects.user.public import SINCE
 from policygen.model.bench import ParameterRange
@@ -15,7 +15,7 @@ from policygen.model.versions import numbers
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def binding_text(name: str, source: BenchmarkSource) -> str:
+def binding_text(name: str, source: NewSource) -> str:
     """The file, for a benchmark of this name."""
     algorithm = source.selector.algorithm.algorithm
     lines = [
@@ -34,7 +34,7 @@ def binding_text(name: str, source: BenchmarkSource) -> str:
     return "\n".join([*lines, ""])
 
 
-def _benchmark(name: str, source: BenchmarkSource) -> dict[str, Any]:
+def _benchmark(name: str, source: NewSource) -> dict[str, Any]:
     own, like = source.own.benchmark, source.own.like
     named = {one.name: value_named(one) for one in source.own.types}
     found = own.model_dump(exclude_defaults=True, by_alias=True)
@@ -53,7 +53,7 @@ def _benchmark(name: str, source: BenchmarkSource) -> dict[str, Any]:
     return {key: _with_operator(value, source) for key, value in found.items()}
 
 
-def _run(name: str, source: BenchmarkSource) -> dict[str, Any]:
+def _run(name: str, source: NewSource) -> dict[str, Any]:
     run: RunBinding = source.own.run
     found = run.model_dump(exclude_defaults=True, by_alias=True)
     found |= {
@@ -70,7 +70,7 @@ def _run(name: str, source: BenchmarkSource) -> dict[str, Any]:
     return {key: _with_operator(value, source) for key, value in found.items()}
 
 
-def _with_operator(values: Any, source: BenchmarkSource) -> Any:
+def _with_operator(values: Any, source: NewSource) -> Any:
     """With the functor's name wherever the workload's axis stands for it."""
     if isinstance(values, dict):
         return {key: _with_operator(value, source) for key, value in values.items()}

@@ -44,7 +44,7 @@ def value_named(one: AxisType) -> str:
 
 
 @dataclass(frozen=True)
-class BenchmarkSource:
+class NewSource:
     """What a source is made of."""
 
     own: OwnBinding

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from policygen.app.benchmark_binding import binding_text
-from policygen.app.benchmark_source import BenchmarkSource, runtime_axes
+from policygen.app.benchmark_source import NewSource, runtime_axes
 from policygen.app.benchmarks import read_tunables
 from policygen.app.filters import EVERYTHING
 from policygen.app.notes import Note, unsaid
@@ -119,13 +119,13 @@ def _ranges(root: Path, own: OwnBinding) -> tuple[ParameterRange, ...]:
 
 def _source(
     cub: Cub, own: OwnBinding, ranges: tuple[ParameterRange, ...], header: str | None
-) -> BenchmarkSource:
+) -> NewSource:
     axes = runtime_axes(own)
     (workload,) = workloads(own.benchmark, cub.bindings)
     (run,) = runs_of(cub, workload)
     selector = selector_for(own.benchmark, cub.bindings)
     structs = policy_structs(tuning_headers(cub)[0].parent)
-    return BenchmarkSource(
+    return NewSource(
         own,
         replace(run, axes=axes),
         selector,

@@ -1,7 +1,7 @@
 """The files of `schemas/bindings/`, and what of them holds for one version of CUB."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -270,10 +270,9 @@ def axis_type(name: str, version: str) -> AxisType:
     raise InputError(f"no type is called {name!r} in CUB {plain(version)}")
 
 
-@cache
-def _further_types() -> tuple[AxisType, ...]:
+def _further_types() -> Iterator[AxisType]:
     """Those that files of bindings bring along."""
-    return tuple(one for binding in bindings() for one in binding.types)
+    return (one for binding in bindings() for one in binding.types)
 
 
 def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:

@@ -71,13 +71,12 @@ class DefaultGroup(LazyGroup):
         command = self.get_command(ctx, self.default)
         assert command is not None
         within = command.make_context(self.default, [], parent=ctx, resilient_parsing=True)
-        taken = [one for one in command.params if isinstance(one, click.Argument)]
+        words = not incomplete.startswith("-")
+        taken = [one for one in command.params if words and isinstance(one, click.Argument)]
         found = [item for one in taken for item in one.shell_complete(within, incomplete)]
-        return [
-            *super().shell_complete(ctx, incomplete),
-            *command.shell_complete(within, incomplete),
-            *found,
-        ]
+        options = command.shell_complete(within, incomplete)
+        # Bash forgets what came before a file.
+        return [*found, *super().shell_complete(ctx, incomplete), *options]
 
 
 BENCH = DefaultGroup(

@@ -63,7 +63,7 @@ class WrittenFill(Record):
     """Which argument is one."""
 
 
-class Written(Record):
+class WrittenNames(Record):
     """What sources that are written call things."""
 
     types: dict[str, str]
@@ -80,7 +80,7 @@ class Knowledge(Record):
     lists: Lists
     types: TypeStrings
     helpers: tuple[Helper, ...] = Field(alias="helper")
-    written: Written
+    written: WrittenNames
 
     def helper(self, version: int | None) -> Helper:
         """The predefined lists of a CUB version; of the newest when that is unknown."""
