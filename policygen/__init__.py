@@ -73,6 +73,7 @@ _EXPORTS = {
     "app.filters": ("Filter",),
     "app.inputs": ("ResultFiles",),
     "app.lint": ("audit_lint",),
+    "app.new_benchmark": ("new_benchmark",),
     "app.pages": ("render_page",),
     "app.measure": ("Effort", "measure_variants"),
     "app.measure_compile": ("compile_variants",),

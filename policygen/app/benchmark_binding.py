@@ -11,6 +11,7 @@ from policygen.dialects.user.public import SINCE
 from policygen.model.bench import ParameterRange
 from policygen.model.run_binding import RunBinding
 from policygen.model.versions import numbers
+from policygen.source.benchmarks.knowledge import knowledge
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -28,7 +29,8 @@ def binding_text(name: str, source: NewSource) -> str:
         *_table("[[run]]", "run", _run(name, source)),
     ]
     for one in source.own.types:
-        if one.name != source.own.benchmark.axes.get(OPERATOR, ("",))[0]:
+        strange = value_named(one) not in knowledge().written.types
+        if strange and one.name != source.own.benchmark.axes.get(OPERATOR, ("",))[0]:
             kept = {"name": value_named(one), "cpp": one.cpp}
             lines += ["", *_table("[[types]]", "types", kept)]
     return "\n".join([*lines, ""])

@@ -38,8 +38,9 @@ _NO_TYPE_LIST = set("<,")
 
 def value_named(one: AxisType) -> str:
     """What a type is called as the value of an axis: a word, also where it is one of one's own."""
-    if one.name in knowledge().written.types:
-        return one.name
+    known = knowledge().types
+    if found := known.strings.get(known.same.get(one.name, one.name)):
+        return found  # `unsigned long` is U64
     return re.sub(r"\W+", "_", one.name.removeprefix("::")).strip("_")
 
 
@@ -122,7 +123,7 @@ class NewSource:
         return {
             value_named(one): one
             for axis, one in self._typed.items()
-            if one.name not in known and axis != OPERATOR and not is_constant(one.name)
+            if axis != OPERATOR and value_named(one) not in known and not is_constant(one.name)
         }
 
     @property
@@ -136,7 +137,7 @@ class NewSource:
 
     def _listed(self, one: AxisType) -> str:
         """A type, or a constant, in a list of types."""
-        if (known := knowledge().written.types.get(one.name)) is not None:
+        if (known := knowledge().written.types.get(value_named(one))) is not None:
             return known
         if is_constant(one.name):
             return f"::cuda::std::integral_constant<int, {one.name}>"
@@ -162,7 +163,9 @@ class NewSource:
         lines = [line for path, value in policy.fields.items() for line in _assigned(path, value)]
         lines += [f"policy.{to} = policy.{source};" for to, source in policy.copies.items()]
         return {
-            "parameters": [f"{self._kind(role)} {role}" for role in self._selecting],
+            "parameters": [
+                f"{self._kind(role)} {role.removeprefix('axis::')}" for role in self._selecting
+            ],
             "default": re.sub(r"\s+", " ", one.default).replace("< ", "<").removeprefix("::"),
             "policy": one.selector.policy,
             "converted": [path for path, _ in leaves(self.fields)]
@@ -231,9 +234,8 @@ class NewSource:
     def _call(self) -> list[str]:
         binding = self.run.binding
         env = "env" if self._env == "env" else "call_env"
-        name = binding.function.removeprefix("cub::")
-        arguments = f'{binding.function}, "{name} failed", {self._names.spell(binding.arguments)}'
-        return wrapped("_CCCL_TRY_CUDA_API", f"({arguments}, {env})", ";", 2)
+        call = f"{binding.function}({self._names.spell(binding.arguments)}, {env})"
+        return wrapped("", f"NVBENCH_CUDA_CALL({call})", ";", 2)
 
     def _registered(self) -> Iterator[str]:
         for axis, values in self.axes.items():

@@ -100,7 +100,7 @@ class _Writer:
         how = scaling(unit.scaling)
         if how.function is None:
             raise InputError(f"CUB has no function that counts as {how.name}")
-        size = f"int{{sizeof({unit.of})}}"
+        size = f"int{{sizeof({unit.of.removeprefix('axis::')})}}"
         if not how.bounded:
             return f"{how.function}({self._value(path, rule)}, {size})"
         scope, dot, _ = path.rpartition(".")
