@@ -9,7 +9,7 @@ from policygen.bindings.load import axis_type, is_constant
 from policygen.bindings.own import OPERATOR, OwnBinding
 from policygen.dialects.selectors.aggregates import Field, leaves
 from policygen.dialects.user.layout import WIDTH, wrapped
-from policygen.dialects.user.macros import macro_policy
+from policygen.dialects.user.macros import MacroPolicy, macro_policy
 from policygen.dialects.user.public import PublicSelector
 from policygen.errors import InputError
 from policygen.measure.runs import WorkloadRun
@@ -32,6 +32,8 @@ from policygen.source.benchmarks.spelling import (
 TEMPLATE = "bench/benchmark.cu.j2"
 HELPER = "<nvbench_helper.cuh>"
 _MADE = "made_t<"
+INDENT = 4
+"""Of statements in a policy selector."""
 _NO_TYPE_LIST = set("<,")
 """What a macro's argument cannot have."""
 
@@ -159,22 +161,34 @@ class NewSource:
     def _selector(self) -> dict[str, object]:
         one = self.selector
         macros = {each.label: each.macro for each in self.ranges}
-        policy = macro_policy(one, self.fields, macros)
-        lines = [line for path, value in policy.fields.items() for line in _assigned(path, value)]
-        lines += [f"policy.{to} = policy.{source};" for to, source in policy.copies.items()]
         return {
             "parameters": [
                 f"{self._kind(role)} {role.removeprefix('axis::')}" for role in self._selecting
             ],
-            "default": re.sub(r"\s+", " ", one.default).replace("< ", "<").removeprefix("::"),
             "policy": one.selector.policy,
-            "converted": [path for path, _ in leaves(self.fields)]
-            if one.selects != one.selector.policy
-            else [],
-            "scaled": policy.scaled,
-            "assignments": lines,
+            "lines": list(self._policy(macro_policy(one, self.fields, macros))),
             "arguments": [self._names.spell(role) for role in self._selecting],
         }
+
+    def _policy(self, found: MacroPolicy) -> Iterator[str]:
+        """The statements that make the policy."""
+        one = self.selector
+        default = re.sub(r"\s+", " ", one.default).replace("< ", "<").removeprefix("::")
+        if one.selects == one.selector.policy:
+            yield from _statement("auto policy =", f"{default}{{}}(cc)")
+        else:
+            yield from _statement("const auto own =", f"{default}{{}}(cc)")
+            yield f"cub::{one.selector.policy} policy{{}};"
+            for path, _ in leaves(self.fields):
+                field = f"policy.{path}"
+                yield from _statement(f"{field} =", f"static_cast<decltype({field})>(own.{path})")
+        for name, call in found.scaled.items():
+            yield from _statement(f"const auto {name} =", call)
+        for path, value in found.fields.items():
+            sign, _, rest = value.partition(" ")
+            yield from _statement(f"policy.{path} {sign}", rest)
+        for to, source in found.copies.items():
+            yield f"policy.{to} = policy.{source};"
 
     @property
     def _selecting(self) -> tuple[str, ...]:
@@ -268,12 +282,12 @@ def runtime_axes(own: OwnBinding) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _assigned(path: str, value: str) -> list[str]:
-    """A statement, on as many lines as it takes."""
-    line = f"policy.{path} {value};"
-    if len(line) + 4 <= WIDTH:
-        return [line]
-    sign, _, rest = value.partition(" ")
-    first, *others = rest.split(" : ")
+def _statement(left: str, right: str) -> list[str]:
+    """On as many lines as it takes; choices stand below each other."""
+    if INDENT + len(f"{left} {right};") <= WIDTH:
+        return [f"{left} {right};"]
+    if INDENT + len(f"  {right};") <= WIDTH:
+        return [left, f"  {right};"]
+    first, *others = right.split(" : ")
     lines = [f"  {first}", *(f"  : {one}" for one in others)]
-    return [f"policy.{path} {sign}", *lines[:-1], f"{lines[-1]};"]
+    return [left, *lines[:-1], f"{lines[-1]};"]

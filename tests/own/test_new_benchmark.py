@@ -4,10 +4,12 @@ import json
 import re
 import shutil
 import tomllib
+from dataclasses import replace
 
 import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
+from policygen.app import new_benchmark
 from policygen.app.new_benchmark import binding_of
 from policygen.bindings import load
 from policygen.model.bindings import Binding
@@ -100,7 +102,7 @@ def test_the_source_is_what_one_would_write(capsys, checkout, tmp_path):
         '  .add_int64_power_of_two_axis("Elements{io}", {16, 20});\n',
     ):
         assert part in source
-    assert max(map(len, source.splitlines())) <= 125
+    assert max(map(len, source.splitlines())) <= 120
 
 
 def test_names_of_ones_own_reach_the_source_as_names(capsys, checkout, tmp_path):
@@ -249,6 +251,42 @@ def test_another_header_of_that_name_stays(capsys, checkout, tmp_path):
     assert status == 2
     assert "header/particle.cuh: exists already" in err
     assert not source.exists()
+
+
+def test_a_header_that_lies_there_already_is_the_one(capsys, checkout):
+    folder = place_in(checkout, "beside")
+    folder.mkdir()
+    workload = write_particles(folder)
+    before = {*folder.iterdir()}
+    assert new(capsys, workload, folder / "heaviest.cu")[0] == 0
+    after = {one.name for one in {*folder.iterdir()} - before}
+    assert after == {"heaviest.cu", "heaviest.binding.toml"}
+
+
+def test_an_algorithm_without_parameters_is_refused(capsys, checkout, tmp_path, monkeypatch):
+    def untunable(version):
+        own = load.own_binding(version)
+        return replace(own, like=own.like.model_copy(update={"parameters": {}}))
+
+    monkeypatch.setattr(new_benchmark, "own_binding", untunable)
+    source = place_in(checkout, "refused/sum.cu")
+    status, _, err = new(capsys, written(tmp_path, SUM), source)
+    assert status == 2
+    assert "DeviceScan::ExclusiveScan has nothing to tune" in err
+
+
+def test_what_is_no_command_of_bench_is_a_path(capsys, checkout, tmp_path, monkeypatch):
+    """A folder that is called as a command is named with its place."""
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "new/sum.cu"
+    place.parent.mkdir()
+    place.write_text(REDUCE + "NVBENCH_BENCH(f);")
+    for words in (("./new",), ("list", "new"), ("new/sum.cu",), ("-q", "new")):
+        status, out, _ = run(capsys, "bench", *words)
+        assert (status, "bench.sum" in out) == (0, True), words
+    status, out, _ = run(capsys, "bench", "--help")
+    assert status == 0
+    assert "Writes a benchmark of your own" in out
 
 
 @pytest.mark.parametrize(
