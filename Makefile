@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores, none idle; what one compiles the others find in their store.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
-.PHONY: demo test test-slow test-units check fuzz bench measure-check performance-check schemas dist clean
+.PHONY: demo test test-slow test-units check fuzz bench measure-check performance-check own-benchmarks-check schemas dist clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -58,6 +58,10 @@ measure-check: .venv/installed-dev
 performance-check: .venv/installed-dev
 	$(BIN)/policygen headers fetch -q $(MEASURED)
 	$(BIN)/python -m benchmarks.performance_check $(MEASURED) $(RUNS)
+
+# On a GPU: benchmarks that `policygen bench new` writes measure what CUB's own do; CHECKOUT is one of CCCL.
+own-benchmarks-check: .venv/installed-dev
+	$(BIN)/python -m benchmarks.own_benchmarks $(CHECKOUT) $(RUNS)
 
 # Writes schemas/json/ anew from the models; a test fails when the two differ.
 schemas: .venv/installed

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from policygen.app.measure import measure_variants as measure_variants
     from policygen.app.measure_compile import compile_variants as compile_variants
     from policygen.app.measure_variants import VariantsWanted as VariantsWanted
+    from policygen.app.new_benchmark import new_benchmark as new_benchmark
     from policygen.app.pages import render_page as render_page
     from policygen.app.performance import PerformanceEffort as PerformanceEffort
     from policygen.app.performance import verify_performance as verify_performance
@@ -72,6 +73,7 @@ _EXPORTS = {
     "app.filters": ("Filter",),
     "app.inputs": ("ResultFiles",),
     "app.lint": ("audit_lint",),
+    "app.new_benchmark": ("new_benchmark",),
     "app.pages": ("render_page",),
     "app.measure": ("Effort", "measure_variants"),
     "app.measure_compile": ("compile_variants",),

@@ -17,6 +17,7 @@ from policygen.cli.main import main
 from policygen.demo.database import demo_database
 from policygen.tree import open_tree, tuning_headers
 from tests.cli.test_db import nvbench
+from tests.own.checkouts import REDUCE, place_in
 from tests.probing import changed_tree
 from tests.trees import tree
 
@@ -65,6 +66,9 @@ def folder(tmp_path, monkeypatch):
     changed_tree(tmp_path / "made", "3.0.1", own).rename(headers / "3.0.1")
     (headers / ".current").write_text("3.0.1\n")
     changed_tree(tmp_path / "newer", "3.6.0", {}).rename(tmp_path / "cccl")
+    like = place_in(tmp_path / "cccl", "reduce/sum.cu")
+    like.parent.mkdir(parents=True)
+    like.write_text(REDUCE)
     changed_tree(tmp_path / "newest", "3.6.0", {}).rename(headers / "3.6.0")
     demo_database(tmp_path / "demo.db")
     for name, label in (("base", "base"), ("ipt_19.tpb_512", "variant")):

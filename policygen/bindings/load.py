@@ -1,7 +1,7 @@
 """The files of `schemas/bindings/`, and what of them holds for one version of CUB."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from policygen.bindings.archs import ladder
-from policygen.bindings.own import OwnBinding, call_named, taken
+from policygen.bindings.joined import is_joined, joined, with_headers
+from policygen.bindings.own import OwnBinding, call_named, serving, taken
 from policygen.bindings.own_kernel import KernelMaker, taken_kernel
 from policygen.bindings.rows import chosen
 from policygen.cache import digest, keep, kept, written_by
@@ -128,19 +129,28 @@ def scaling(name: str) -> Scaling:
 
 @cache
 def bindings() -> tuple[Binding, ...]:
-    """Every algorithm that is bound, by name; those of one's own come last."""
+    """Every algorithm that is bound, by name; those of one's own come last.
+
+    A file of one's own can give further benchmarks to an algorithm that is bound.
+    """
     paths = [path for path in sorted(_folder().glob("*.toml")) if path.name != "types.toml"]
     found: dict[str, Path] = {}
-    made = []
-    for path in (*paths, *_own()):
+    made: dict[str, Binding] = {}
+    for path in (*paths, *(mine := _own())):
         binding = _load(path, Binding)
+        if path in mine:
+            binding = with_headers(binding, path.parent)
         _check_units(path, binding)
-        for name in (binding.algorithm, *(one.name for one in binding.benchmarks)):
+        names = [one.name for one in binding.benchmarks]
+        known = made.get(binding.algorithm)
+        if known is None or not is_joined(binding):
+            names.insert(0, binding.algorithm)
+        for name in names:
             # Versions of a benchmark stand in one file.
             if (other := found.setdefault(name, path)) != path:
                 raise InputError(f"{path}: {name} is bound already", f"by {other}; rename it")
-        made.append(binding)
-    return tuple(made)
+        made[binding.algorithm] = binding if known is None else joined(known, binding)
+    return tuple(made.values())
 
 
 def identity() -> str:
@@ -167,14 +177,16 @@ def _check_units(path: Path, binding: Binding) -> None:
 
 
 def _own() -> list[Path]:
-    """The files of the folder that the user's settings name."""
+    """The files of the folder that the user's settings name, or the one file."""
     config = configured()
     if config is None or config.settings.bindings is None:
         return []
-    folder = config.path.parent / config.settings.bindings
-    if not folder.is_dir():
-        raise InputError(f"{config.path}: bindings: there is no folder {folder}")
-    return sorted(folder.glob("*.toml"))
+    place = config.path.parent / config.settings.bindings
+    if place.is_file():
+        return [place]
+    if not place.is_dir():
+        raise InputError(f"{config.path}: bindings: there is no folder {place}, and no file")
+    return sorted(place.glob("*.toml"))
 
 
 def _folder() -> Path:
@@ -221,7 +233,7 @@ def _bound(version: str) -> tuple[Bound, ...]:
                     chosen(name, binding.families, at, version),
                     benchmarks,
                     _covering(binding.calls, at),
-                    _covering(binding.selectors, at),
+                    serving(_covering(binding.selectors, at), benchmarks),
                     _covering(binding.runs, at),
                     _covering(binding.own, at),
                 )
@@ -263,7 +275,7 @@ def _with_own(algorithm: Bound, own: OwnBinding) -> Bound:
     return replace(
         algorithm,
         benchmarks=(*algorithm.benchmarks, own.benchmark),
-        selectors=own.serving(algorithm.selectors),
+        selectors=serving(algorithm.selectors, [own.benchmark]),
         runs=(*algorithm.runs, own.run),
     )
 
@@ -271,10 +283,15 @@ def _with_own(algorithm: Bound, own: OwnBinding) -> Bound:
 def axis_type(name: str, version: str) -> AxisType:
     """A value of a type axis, as one version of CUB means it: `C64` is not always the same."""
     at, own = _nearest(version), own_binding(version)
-    for candidate in (*(own.types if own else ()), *types().types):
+    for candidate in (*(own.types if own else ()), *types().types, *_further_types()):
         if candidate.name == name and candidate.covers(at):
             return candidate
     raise InputError(f"no type is called {name!r} in CUB {plain(version)}")
+
+
+def _further_types() -> Iterator[AxisType]:
+    """Those that files of bindings bring along."""
+    return (one for binding in bindings() for one in binding.types)
 
 
 def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:

@@ -40,15 +40,23 @@ class OwnBinding:
     run: RunBinding
     types: tuple[AxisType, ...]
 
-    def serving(self, selectors: Iterable[SelectorBinding]) -> tuple[SelectorBinding, ...]:
-        """The selectors, with those for some benchmarks serving it where they serve its like."""
-        name = self.benchmark.name
-        return tuple(
-            one.model_copy(update={"benchmarks": (*one.benchmarks, name)})
-            if self.like.name in one.benchmarks
-            else one
-            for one in selectors
+
+def serving(
+    selectors: Iterable[SelectorBinding], benchmarks: Iterable[BenchmarkBinding]
+) -> tuple[SelectorBinding, ...]:
+    """The selectors; what serves a benchmark alone serves those that are like it, too."""
+    alike = [(one.name, one.like) for one in benchmarks if one.like is not None]
+    return tuple(
+        one.model_copy(
+            update={
+                "benchmarks": (
+                    *one.benchmarks,
+                    *(name for name, like in alike if like in one.benchmarks),
+                )
+            }
         )
+        for one in selectors
+    )
 
 
 _TAKEN: "list[OwnMaker]" = []

@@ -13,7 +13,7 @@ from policygen.report.views import bench as report
 from policygen.report.views import bench_check
 
 
-@click.command()
+@click.command("list")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--check", "compare", is_flag=True, help="Compare with the bindings; 1 when they differ."

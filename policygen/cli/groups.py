@@ -52,6 +52,46 @@ class LazyGroup(click.Group):
         return command.get_short_help_str(limit)
 
 
+class DefaultGroup(LazyGroup):
+    """A group one of whose commands is meant where none is named."""
+
+    def __init__(self, name: str, text: str, commands: Mapping[str, str], default: str) -> None:
+        super().__init__(name, text, commands)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Puts the command's name in front, but for a shell that asks what may stand there."""
+        named = args[:1] in [[one] for one in (*self.known, *self.get_help_option_names(ctx))]
+        if not named and (args or not ctx.resilient_parsing):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, and what the one that is meant takes."""
+        command = self.get_command(ctx, self.default)
+        assert command is not None
+        within = command.make_context(self.default, [], parent=ctx, resilient_parsing=True)
+        words = not incomplete.startswith("-")
+        taken = [one for one in command.params if words and isinstance(one, click.Argument)]
+        found = [item for one in taken for item in one.shell_complete(within, incomplete)]
+        options = command.shell_complete(within, incomplete)
+        # Bash forgets what came before a file.
+        return [*found, *super().shell_complete(ctx, incomplete), *options]
+
+
+BENCH = DefaultGroup(
+    "bench",
+    """Shows what benchmarks offer to tune, and writes new ones.
+
+    Without the name of a command it lists: policygen bench PATH. A folder that is called as one
+    is ./list, or ./new.
+    """,
+    {
+        "bench:list": "The parameters, variants and workloads of benchmarks.",
+        "bench_new:new": "Writes a benchmark of your own for a CCCL checkout, and a binding of it.",
+    },
+    "list",
+)
 HEADERS = LazyGroup(
     "headers",
     "Shows and obtains CUB trees.",
@@ -106,7 +146,6 @@ COMMANDS = LazyGroup(
     "Turns GPU tuning results into CUB's tuning policies, and proves the change.",
     {
         "apply": "Writes tunings from databases, or from a plan, into the headers of a tree.",
-        "bench": "The parameters, variants and workloads of benchmarks.",
         "completion": "Prints a script that lets bash, zsh or fish complete commands, options and"
         " values.",
         "demo": "Shows on a real CUB what policygen does: from a tuning database to a proven"
@@ -136,6 +175,6 @@ COMMANDS = LazyGroup(
         "verify-sass": "Shows whether anything else changed: compares the machine code of kernels.",
     },
 )
-for group in (AUDIT, DB, HEADERS):
+for group in (AUDIT, BENCH, DB, HEADERS):
     COMMANDS.add_command(group)
 click.version_option(__version__, prog_name="policygen")(COMMANDS)

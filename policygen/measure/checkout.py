@@ -84,7 +84,7 @@ class CheckoutBenchmark:
         headers: list[str] = []
         for axis, value in workload.items():
             name = axis_name(axis)
-            if name in self.narrowed:
+            if name in self.narrowed and len(self.benchmark.ct_axes[axis]) > 1:
                 types[name] = type_of(value, version)
                 if not is_constant(value) and (header := axis_type(value, version).header):
                     headers.append(header)

@@ -57,6 +57,8 @@ class Scaling(Record):
     """How many times the count they are at most."""
     bounded: bool
     """Whether threads are fewer where their tile would not fit into shared memory."""
+    function: str | None = None
+    """CUB's own, of policy selectors; threads and items come from one that is bounded."""
 
     def items(self, count: int, size: int) -> int:
         """The items of a thread for elements of a size; there is one at least."""
@@ -305,6 +307,8 @@ class Call(Versioned):
     """Role → the C++ type that fills it, in terms of earlier ones and of `axis::T`."""
     constants: dict[str, str] = Field(default_factory=dict)
     """Role → the C++ constant that fills it."""
+    includes: tuple[str, ...] = ()
+    """Headers that those need besides; one that lies beside the binding is found there."""
 
 
 class FirstReturnBinding(Record):
@@ -323,7 +327,7 @@ class BenchmarkBinding(Call):
 
     name: str
     like: str | None = None
-    """The benchmark of CUB's that a workload of one's own is like."""
+    """Of one's own: the benchmark of CUB's whose policy selectors serve it, too."""
     parameters: dict[str, Range]
     """Label → `start:end:step`, in the order of variant labels."""
     units: dict[str, Unit] = Field(default_factory=dict)
@@ -378,3 +382,5 @@ class Binding(Record):
     """What `policygen measure` runs."""
     own: tuple[OwnCallBinding, ...] = Field(alias="workload", default=())
     """What workloads of one's own can be of."""
+    types: tuple[AxisType, ...] = ()
+    """Values of axes besides those of `types.toml`."""

@@ -151,7 +151,8 @@ def _includes(section: Section, version: str) -> Iterator[str]:
 
 
 def axis_headers(point: Workload, version: str) -> Iterator[str]:
-    """Finds the headers that the types of a workload come from."""
+    """Finds the headers that the types of a workload come from, and its functors."""
+    yield from point.call.includes
     for axis, text in point.values.items():
         if axis in point.call.axes and not is_constant(text):
             header = axis_type(text, version).header

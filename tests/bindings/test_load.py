@@ -222,7 +222,9 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         kept.cache_clear()
 
 
-BINDING_KEYS = "its keys are: algorithm, site, family, benchmark, selector, call, run, workload"
+BINDING_KEYS = (
+    "its keys are: algorithm, site, family, benchmark, selector, call, run, workload, types"
+)
 
 
 @pytest.mark.parametrize(

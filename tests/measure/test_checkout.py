@@ -52,10 +52,22 @@ def test_a_variant_is_its_macros_and_the_types_of_the_workload(opened):
 
 
 def test_types_that_come_from_a_header_bring_it(opened):
-    one = replace(opened.benchmarks[NAME], narrowed=frozenset({"T", "OffsetT"}))
-    text = one.text("base", {"T{ct}": "F16", "OffsetT{ct}": "4"}, "3.5.0")
+    axes = [
+        Axis(name=f"{name}{{ct}}", kind="type", values=values, spelling="list")
+        for name, values in (("T", ("F16", "F32")), ("OffsetT", ("4", "8")), ("U", ("mine",)))
+    ]
+    sub = SubBenchmark(name="base", axes=tuple(axes), source="a.cu", line=1)
+    known = opened.benchmarks[NAME]
+    one = replace(
+        known,
+        benchmark=known.benchmark.model_copy(update={"subbenches": (sub,)}),
+        narrowed=frozenset({"T", "OffsetT", "U"}),
+    )
+    text = one.text("base", {"T{ct}": "F16", "OffsetT{ct}": "4", "U{ct}": "mine"}, "3.5.0")
     assert text.startswith("#define TUNE_BASE 1\n#include <cuda_fp16.h>\n")
     assert "#define TUNE_OffsetT ::cuda::std::integral_constant<decltype(4), 4>\n" in text
+    # What has one type is not narrowed to it, whether anybody knows the type or not.
+    assert "TUNE_U" not in text
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,26 @@ class Helper(Record):
     source: str
 
 
+class WrittenFill(Record):
+    """How a vector of a source gets its contents."""
+
+    call: str
+    """The generator as bindings call it: `uniform({0})`."""
+    init: str
+    then: tuple[str, ...] = ()
+    includes: tuple[str, ...] = ()
+    entropy: int | None = None
+    """Which argument is one."""
+
+
+class WrittenNames(Record):
+    """What sources that are written call things."""
+
+    types: dict[str, str]
+    words: dict[str, str]
+    fills: tuple[WrittenFill, ...]
+
+
 class Knowledge(Record):
     """The whole file."""
 
@@ -60,6 +80,7 @@ class Knowledge(Record):
     lists: Lists
     types: TypeStrings
     helpers: tuple[Helper, ...] = Field(alias="helper")
+    written: WrittenNames
 
     def helper(self, version: int | None) -> Helper:
         """The predefined lists of a CUB version; of the newest when that is unknown."""

@@ -1,0 +1,293 @@
+"""The source of a benchmark of one's own, as CUB's folder of benchmarks has them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from policygen.bindings.load import axis_type, is_constant
+from policygen.bindings.own import OPERATOR, OwnBinding
+from policygen.dialects.selectors.aggregates import Field, leaves
+from policygen.dialects.user.layout import WIDTH, wrapped
+from policygen.dialects.user.macros import MacroPolicy, macro_policy
+from policygen.dialects.user.public import PublicSelector
+from policygen.errors import InputError
+from policygen.measure.runs import WorkloadRun
+from policygen.model.bench import ParameterRange
+from policygen.model.bindings import AxisType
+from policygen.model.own_workload import ENTROPIES
+from policygen.proof.unit import axis_headers
+from policygen.rendering import fill
+from policygen.source.benchmarks.knowledge import knowledge
+from policygen.source.benchmarks.spelling import (
+    ELEMENTS,
+    ENTROPY,
+    FilledVector,
+    SourceNames,
+    filled,
+    in_style,
+    source_names,
+)
+
+TEMPLATE = "bench/benchmark.cu.j2"
+HELPER = "<nvbench_helper.cuh>"
+_MADE = "made_t<"
+INDENT = 4
+"""Of statements in a policy selector."""
+_NO_TYPE_LIST = set("<,")
+"""What a macro's argument cannot have."""
+
+
+def value_named(one: AxisType) -> str:
+    """What a type is called as the value of an axis: a word, also where it is one of one's own."""
+    known = knowledge().types
+    if found := known.strings.get(known.same.get(one.name, one.name)):
+        return found  # `unsigned long` is U64
+    return re.sub(r"\W+", "_", one.name.removeprefix("::")).strip("_")
+
+
+@dataclass(frozen=True)
+class NewSource:
+    """What a source is made of."""
+
+    own: OwnBinding
+    run: WorkloadRun
+    selector: PublicSelector
+    ranges: Sequence[ParameterRange]
+    fields: tuple[Field, ...]
+    header: str | None
+    """Of the workload's own, beside the source."""
+    axes: Mapping[str, tuple[str, ...]]
+    """Runtime axis as NVBench calls it → its values."""
+
+    @property
+    def text(self) -> str:
+        """The whole file."""
+        vectors = self._vectors
+        values = {
+            "includes": list(self._includes(vectors)),
+            "about": (self.own.call.algorithm, self.own.like.name),
+            "ranges": [one.model_dump() for one in self.ranges],
+            "aliases": self._aliases,
+            "declared": self._declared,
+            "constants": bool(self._constants),
+            "operator": self.operator,
+            "made": any(_MADE in line for one in vectors.values() for line in one.then),
+            "selector": self._selector(),
+            "axes": [
+                {"name": axis, "list": self._list_name(axis), "cpp": self._listed(one)}
+                for axis, one in self._typed.items()
+                if axis != OPERATOR
+            ],
+            "roles": list(self._roles()),
+            "runtime": dict(self._runtime()),
+            "skip": self._names.spell(self.run.binding.skip or ""),
+            "buffers": list(self._buffers(vectors)),
+            "setup": [self._names.spell(self.run.binding.setup)] * bool(self.run.binding.setup),
+            "env": None if self._env == "env" else self._env,
+            "call": self._call(),
+            "registered": list(self._registered()),
+        }
+        return fill(TEMPLATE, values)
+
+    @property
+    def operator(self) -> str | None:
+        """The functor, where there is a place for one."""
+        one = self._typed.get(OPERATOR)
+        return None if one is None else one.cpp
+
+    @cached_property
+    def _typed(self) -> dict[str, AxisType]:
+        version = self.run.cub.bindings
+        return {
+            axis: AxisType(name=name, cpp=name) if is_constant(name) else axis_type(name, version)
+            for axis, name in self.run.workload.values.items()
+        }
+
+    @cached_property
+    def _constants(self) -> dict[str, str]:
+        return {axis: one.name for axis, one in self._typed.items() if is_constant(one.name)}
+
+    @cached_property
+    def _names(self) -> SourceNames:
+        binding = self.run.binding.model_copy(update={"axes": self.axes})
+        return source_names(self.own.benchmark, binding, self._constants, OPERATOR)
+
+    @cached_property
+    def _vectors(self) -> dict[str, FilledVector]:
+        buffers = self.run.binding.buffers
+        return {name: filled(name, one, self._names) for name, one in buffers.items()}
+
+    @property
+    def _strange(self) -> dict[str, AxisType]:
+        """The types that NVBench has no string for, by what they are called."""
+        known = knowledge().written.types
+        return {
+            value_named(one): one
+            for axis, one in self._typed.items()
+            if axis != OPERATOR and value_named(one) not in known and not is_constant(one.name)
+        }
+
+    @property
+    def _aliases(self) -> dict[str, str]:
+        return {name: a.cpp for name, a in self._strange.items() if _NO_TYPE_LIST & set(a.cpp)}
+
+    @property
+    def _declared(self) -> dict[str, str]:
+        aliases = self._aliases
+        return {name if name in aliases else a.cpp: name for name, a in self._strange.items()}
+
+    def _listed(self, one: AxisType) -> str:
+        """A type, or a constant, in a list of types."""
+        if (known := knowledge().written.types.get(value_named(one))) is not None:
+            return known
+        if is_constant(one.name):
+            return f"::cuda::std::integral_constant<int, {one.name}>"
+        name = value_named(one)
+        return name if name in self._aliases else one.cpp
+
+    @staticmethod
+    def _list_name(axis: str) -> str:
+        return f"{in_style(axis.removesuffix('T')) or 'value'}_axis"
+
+    def _includes(self, vectors: Mapping[str, FilledVector]) -> Iterator[list[str]]:
+        binding, benchmark = self.run.binding, self.run.benchmark
+        headers = {*binding.includes, *axis_headers(self.run.workload, self.run.cub.bindings)}
+        others = sorted({*headers, *(n for one in vectors.values() for n in one.includes)})
+        yield [f"<{benchmark.call_header}>"] if benchmark.call_header else []
+        kept = [f"<{name}>" for name in others if name not in (self.header, benchmark.call_header)]
+        yield from filter(None, [kept, [HELPER], [f'"{self.header}"'] if self.header else []])
+
+    def _selector(self) -> dict[str, object]:
+        one = self.selector
+        macros = {each.label: each.macro for each in self.ranges}
+        return {
+            "parameters": [
+                f"{self._kind(role)} {role.removeprefix('axis::')}" for role in self._selecting
+            ],
+            "policy": one.selector.policy,
+            "lines": list(self._policy(macro_policy(one, self.fields, macros))),
+            "arguments": [self._names.spell(role) for role in self._selecting],
+        }
+
+    def _policy(self, found: MacroPolicy) -> Iterator[str]:
+        """The statements that make the policy."""
+        one = self.selector
+        default = re.sub(r"\s+", " ", one.default).replace("< ", "<").removeprefix("::")
+        if one.selects == one.selector.policy:
+            yield from _statement("auto policy =", f"{default}{{}}(cc)")
+        else:
+            yield from _statement("const auto own =", f"{default}{{}}(cc)")
+            yield f"cub::{one.selector.policy} policy{{}};"
+            for path, _ in leaves(self.fields):
+                field = f"policy.{path}"
+                yield from _statement(f"{field} =", f"static_cast<decltype({field})>(own.{path})")
+        for name, call in found.scaled.items():
+            yield from _statement(f"const auto {name} =", call)
+        for path, value in found.fields.items():
+            sign, _, rest = value.partition(" ")
+            yield from _statement(f"policy.{path} {sign}", rest)
+        for to, source in found.copies.items():
+            yield f"policy.{to} = policy.{source};"
+
+    @property
+    def _selecting(self) -> tuple[str, ...]:
+        """What the selector is templated on: what CUB's own is, and whose sizes scale counts."""
+        scaling = (unit.of for unit in self.own.benchmark.units.values())
+        return tuple(dict.fromkeys([*self.selector.roles, *scaling]))
+
+    def _kind(self, role: str) -> str:
+        constants = self.selector.benchmark.constants
+        if role not in constants:
+            return "typename"
+        text = constants[role]
+        value = self._constants.get(text.removeprefix("axis::"), text)
+        return "bool" if value in {"true", "false"} else "int"
+
+    def _roles(self) -> Iterator[dict[str, object]]:
+        binding = self.run.binding
+        said = [binding.arguments, binding.function, binding.skip or "", binding.setup]
+        said += [binding.environment, *binding.sizes.values()]
+        for one in binding.buffers.values():
+            said += [one.type, one.count, one.fill or ""]
+        used = self._names.needed(said)
+        wanted = used | self._names.needed(list(self._selecting))
+        for role, text in self._names.roles.items():
+            if role in wanted:
+                cpp = self._names.spell(text)
+                yield {"name": in_style(role), "cpp": cpp, "unused": role not in used}
+
+    def _runtime(self) -> Iterator[tuple[str, str]]:
+        for axis in self.axes:
+            plain = re.sub(r"\[[^\]]*\]", "", axis)
+            name = self._names.known[re.sub(r"\{[^}]*\}", "", plain)]
+            entropy = name == in_style(ENTROPY)
+            got = f'state.get_string("{plain}")' if entropy else f'state.get_int64("{plain}")'
+            yield name, f"str_to_entropy({got})" if entropy else got
+        for size, text in self.run.binding.sizes.items():
+            if text not in self._names.known:
+                yield size, self._names.spell(text)
+
+    def _buffers(self, vectors: Mapping[str, FilledVector]) -> Iterator[dict[str, object]]:
+        for name, one in self.run.binding.buffers.items():
+            yield {
+                "name": name,
+                "type": self._names.spell(one.type),
+                "count": self._names.spell(one.count),
+                "init": vectors[name].init,
+                "then": vectors[name].then,
+                "read": one.fill is not None,
+                "written": one.result is not None,
+                "modified": one.modified,
+            }
+
+    @property
+    def _env(self) -> str:
+        return self.run.binding.environment
+
+    def _call(self) -> list[str]:
+        binding = self.run.binding
+        env = "env" if self._env == "env" else "call_env"
+        call = f"{binding.function}({self._names.spell(binding.arguments)}, {env})"
+        return wrapped("", f"NVBENCH_CUDA_CALL({call})", ";", 2)
+
+    def _registered(self) -> Iterator[str]:
+        for axis, values in self.axes.items():
+            plain = re.sub(r"\[[^\]]*\]", "", axis)
+            if plain == ENTROPY:
+                kind, listed = "string", ", ".join(f'"{value}"' for value in values)
+            else:
+                kind = "int64_power_of_two" if axis != plain else "int64"
+                listed = ", ".join(values)
+            yield f'.add_{kind}_axis("{plain}", {{{listed}}})'
+
+
+def runtime_axes(own: OwnBinding) -> dict[str, tuple[str, ...]]:
+    """The runtime axes as NVBench calls them; sizes that are powers of two are exponents."""
+    found: dict[str, tuple[str, ...]] = {}
+    for axis, values in own.run.axes.items():
+        if axis == ELEMENTS:
+            sizes = [int(value) for value in values]
+            powers = all(size & (size - 1) == 0 for size in sizes)
+            name = f"{ELEMENTS}{{io}}{'[pow2]' if powers else ''}"
+            found[name] = tuple(str(n.bit_length() - 1 if powers else n) for n in sizes)
+            continue
+        right = ENTROPIES if axis == ENTROPY else [v for v in values if re.fullmatch(r"\d+", v)]
+        if wrong := [value for value in values if value not in right]:
+            raise InputError(
+                f"axes: {axis} has no value {wrong[0]!r}",
+                f"It is one of {', '.join(ENTROPIES)}." if axis == ENTROPY else "It is a number.",
+            )
+        found[axis] = values
+    return found
+
+
+def _statement(left: str, right: str) -> list[str]:
+    """On as many lines as it takes; choices stand below each other."""
+    if INDENT + len(f"{left} {right};") <= WIDTH:
+        return [f"{left} {right};"]
+    if INDENT + len(f"  {right};") <= WIDTH:
+        return [left, f"  {right};"]
+    first, *others = right.split(" : ")
+    lines = [f"  {first}", *(f"  : {one}" for one in others)]
+    return [left, *lines[:-1], f"{lines[-1]};"]
