@@ -40,6 +40,7 @@ def measured(monkeypatch, tmp_path):
         PLANTED: Opened(f"{SCAN} T=I32"),
         EQUAL: Opened(f"{SCAN} T=F32"),
     }
+    monkeypatch.setattr(performance_check, "PARTS", 1)
     monkeypatch.setattr(performance_check, "measure_change", measure)
     monkeypatch.setattr(performance_check, "opened", lambda _, where, __: own(there, where))
     monkeypatch.setattr(performance_check, "open_session", lambda _: None)
@@ -145,6 +146,7 @@ def test_both_sides_are_policies_of_the_same_call():
     assert own_text == same == base != slower
     assert all("policygen_selector_0" in text for text in (own_text, slower))
     assert texts["faster"] == [slower, own_text]
+    assert performance_check._sizes("cub.bench.radix_sort.keys") == ("24",)
     assert sizes == {
         "equal": ("16", "20", "24"),
         "slower": ("24", "28"),
