@@ -1,4 +1,4 @@
-"""The formats of other tuners that are read: one row for each; what a file is, its content tells."""
+"""The formats of other tuners, one row for each; what a file is, its content tells."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from policygen.results.tuners.tuned import TunedFile, TunerFormat
 from policygen.results.tuners.tuner_json import read_bounded
 
 FORMATS: tuple[TunerFormat, ...] = (kernel_tuner, t4)
+_T1 = (b'"ConfigurationSpace"', b'"KernelSpecification"')
 
 
 def read_tuned(paths: Sequence[Path]) -> tuple[TunedFile, ...]:
@@ -35,6 +36,10 @@ def _read(path: Path) -> TunedFile:
     for form in FORMATS:
         if form.is_it(data):
             return replace(form.read(path, data), sha256=hashlib.sha256(data).hexdigest())
+    if all(key in data for key in _T1):
+        raise InputError(
+            f"{path}: describes a kernel (T1), and holds no results", "Import what its run wrote."
+        )
     raise InputError(
         f"{path}: no results of a tuner that policygen can import",
         f"It imports {' and '.join(form.name for form in FORMATS)}; what a file is, its content"

@@ -1,12 +1,12 @@
 """Files of one kernel on one GPU, together: what each configuration took on each size."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from policygen.errors import InputError
+from policygen.errors import InputError, PolicygenError, together
 from policygen.hints import listed
 from policygen.model.labels import BASE
 from policygen.results.samples import Samples
@@ -77,10 +77,14 @@ def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
 
     A copy of a measurement is none: the same times at the same moment.
     """
-    algorithm = _algorithm(files, facts)
-    gpu = _gpu(files, facts)
-    sizes = {place: _size(one, facts) for place, one in enumerate(files)}
     space = number_space(files)
+    errors: list[PolicygenError] = []
+    algorithm = _kept(errors, _algorithm, files, facts)
+    gpu = _kept(errors, _gpu, files, facts)
+    sizes = {place: _kept(errors, _size, one, facts) for place, one in enumerate(files)}
+    base = _kept(errors, _base, files, facts, space)
+    if errors:
+        raise together(errors)
     found: dict[tuple[str, str], list[TunedEntry]] = {}
     known: set[tuple[object, ...]] = set()
     copies = 0
@@ -93,13 +97,21 @@ def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
                 continue
             known.add(same)
             found.setdefault(key, []).append(entry)
-    base = _base(files, facts, space, found)
     points = tuple(
         _point(BASE if label == base else label, size, entries)
         for (size, label), entries in found.items()
     )
     _check_base(points, space, base)
     return TunedKernel(algorithm, gpu, base, space, points, tuple(files), sizes, copies)
+
+
+def _kept(errors: list[PolicygenError], find: Callable[..., str], *given: object) -> str:
+    """What is found; what is wrong is told together with all else."""
+    try:
+        return find(*given)
+    except InputError as error:
+        errors.append(error)
+        return ""
 
 
 def _algorithm(files: Sequence[TunedFile], facts: TunedFacts) -> str:
@@ -118,7 +130,9 @@ def _algorithm(files: Sequence[TunedFile], facts: TunedFacts) -> str:
         raise InputError(
             f"--name {quoted(facts.name)} is no name of letters, digits and underscores"
         )
-    what = f"{quoted(first.kernel)} is no name for results" if first.kernel else "no kernel is named"
+    what = (
+        f"{quoted(first.kernel)} is no name for results" if first.kernel else "no kernel is named"
+    )
     raise InputError(
         f"{first.path}: {what}", "Name it, of letters, digits and underscores: --name my_kernel"
     )
@@ -161,34 +175,18 @@ def _size(one: TunedFile, facts: TunedFacts) -> str:
     )
 
 
-def _base(
-    files: Sequence[TunedFile],
-    facts: TunedFacts,
-    space: NumberedSpace,
-    found: Mapping[tuple[str, str], Sequence[TunedEntry]],
-) -> str:
+def _base(files: Sequence[TunedFile], facts: TunedFacts, space: NumberedSpace) -> str:
+    entries = [entry for one in files for entry in one.entries]
+    if not (measured := [one for one in entries if isinstance(one.outcome, TunedTimes)]):
+        reasons = (e.outcome.reason for e in entries if isinstance(e.outcome, TunedFailure))
+        raise InputError(f"{files[0].path}: no configuration has a time: {listed(reasons)}")
     if facts.base:
         return parse_base(facts.base, space)
-    labels = [label for (_, label), entries in found.items() if _times(entries)]
-    if not labels:
-        raise _nothing_measured(files, found)
     raise InputError(
         f"{files[0].path}: does not say which configuration is in use now, with which all others"
         " are compared",
-        f"Say it, for example: --base '{space.asked(labels[0])}'",
+        f"Say it, for example: --base '{space.asked(space.label(measured[0].values))}'",
     )
-
-
-def _nothing_measured(
-    files: Sequence[TunedFile], found: Mapping[tuple[str, str], Sequence[TunedEntry]]
-) -> InputError:
-    reasons = (
-        entry.outcome.reason
-        for entries in found.values()
-        for entry in entries
-        if isinstance(entry.outcome, TunedFailure)
-    )
-    return InputError(f"{files[0].path}: no configuration has a time: {listed(reasons)}")
 
 
 def _times(entries: Sequence[TunedEntry]) -> list[TunedTimes]:
@@ -234,4 +232,3 @@ def _check_base(points: Sequence[TunedPoint], space: NumberedSpace, base: str) -
                 f"base, {space.asked(base)}, was not measured on the size {size}{why}",
                 f"Tune with its values, too, or name another one: --base.{more if fine else ''}",
             )
-

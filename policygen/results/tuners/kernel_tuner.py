@@ -63,7 +63,8 @@ def read(path: Path, data: bytes) -> TunedFile:
     version = document.get("schema_version")
     if version is not None and not (isinstance(version, str) and version.startswith(VERSION)):
         raise InputError(
-            f"{path}: a cache of schema {quoted(str(version)[:LETTERS])}; policygen knows {VERSION}x"
+            f"{path}: a cache of schema {quoted(str(version)[:LETTERS])}; policygen knows"
+            f" {VERSION}x"
         )
     keys = _parameters(path, document)
     entries = tuple(_entries(path, document, keys))

@@ -82,7 +82,7 @@ def _numbered(name: str, files: Sequence[TunedFile]) -> NumberedParameter:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{files[0].path}: {quoted(name)} is no name that a parameter can have in a label",
-            "Letters, digits and underscores, at most 63; rename it in the file, and in the kernel.",
+            "Rename it in the file and in the kernel: letters, digits, underscores, at most 63.",
         )
     values: dict[str, TunedValue] = {}
     for one in files:
@@ -104,7 +104,7 @@ def _add(known: dict[str, TunedValue], values: Iterable[TunedValue]) -> None:
 
 
 def _is_int(value: TunedValue) -> bool:
-    whole = isinstance(value, int) or isinstance(value, float) and value.is_integer()
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return whole and not isinstance(value, bool) and -LIMIT <= value < LIMIT  # type: ignore[operator]
 
 
@@ -189,5 +189,3 @@ def _no_value(one: NumberedParameter, text: str) -> InputError:
         f"--base: {one.name} has no value {quoted(text)} in what was tuned",
         f"It has: {known}. Base is measured as all others are: tune with its values, too.",
     )
-
-

@@ -1,8 +1,10 @@
 """T4, the results of the auto-tuning methodology: a list of configurations and what they took.
 
-It names neither the kernel nor the size of the problem, and since 1.1 the device.
+It names neither the kernel nor the size of the problem; the device since 1.1. KTT writes all values
+of parameters as texts: one that is an integer is one.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -45,6 +47,7 @@ INVALID: Mapping[str, tuple[TunedFailureKind, str]] = {
     "constraints": ("invalid", "T4: the configuration is not valid"),
 }
 VERSION = "1."
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 
 
 def is_it(data: bytes) -> bool:
@@ -58,7 +61,8 @@ def is_it(data: bytes) -> bool:
 def read(path: Path, data: bytes) -> TunedFile:
     """What it says."""
     document = members(path, "the document", parse_json(path, data))
-    version = document.get("schema_version")
+    # KTT writes none.
+    version = document.get("schema_version", VERSION)
     if not isinstance(version, str) or not version.startswith(VERSION):
         raise InputError(
             f"{path}: T4 results of version {quoted(str(version)[:LETTERS])}; policygen knows"
@@ -81,7 +85,7 @@ def read(path: Path, data: bytes) -> TunedFile:
         device=text_at(path, "device", facts.get("device")),
         kernel=None,
         size=None,
-        parameters={key: () for key in entries[0].values},
+        parameters=dict.fromkeys(entries[0].values, ()),
         entries=entries,
     )
 
@@ -118,7 +122,11 @@ def _configuration(path: Path, place: str, cells: Mapping[str, Any]) -> dict[str
             )
         if isinstance(value, str) and len(value) > LETTERS:
             raise InputError(f"{where}: a text of more than {LETTERS} letters")
-    return found
+    return {key: _number(value) for key, value in found.items()}
+
+
+def _number(value: TunedValue) -> TunedValue:
+    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
 
 
 def _outcome(
@@ -144,7 +152,7 @@ def _mean(path: Path, place: str, cells: Mapping[str, Any], unit: float) -> tupl
         found = members(path, f"{place} measurements", one)
         if found.get("name") == "time":
             said, value = found.get("unit", ""), found.get("value")
-            if said == "" or isinstance(said, str) and said in SHORT_UNITS:
+            if said == "" or (isinstance(said, str) and said in SHORT_UNITS):
                 return value, SHORT_UNITS.get(said, unit)
             return f"{written(value)} {written(said)}", unit
     return None, unit

@@ -174,7 +174,9 @@ def outcome_of(
     """What was measured, if all of it is times that a kernel takes."""
     times = [] if samples is None else listed_at(path, f"{place} times", samples)
     if len(times) > MOST_SAMPLES:
-        raise InputError(f"{path}: {place}: {len(times):,} times, at most {MOST_SAMPLES:,} are read")
+        raise InputError(
+            f"{path}: {place}: {len(times):,} times, at most {MOST_SAMPLES:,} are read"
+        )
     taken = [seconds_of(time, unit) for time in times]
     if None in taken:
         at = taken.index(None)

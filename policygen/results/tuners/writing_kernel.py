@@ -88,16 +88,20 @@ def _write_provenance(
     for statement in IMPORT_TABLES:
         connection.execute(statement)
     now = stamp(datetime.now(UTC))
-    session = _insert(
-        connection,
-        SESSIONS,
-        {
-            **{"started": now, "ended": now, "policygen": policygen.__version__},
-            **dict(zip(("ctk", "cccl", "gpu"), key, strict=True)),
-            **{"card": "", "arch": arch, "driver": "", "nvcc": "", "method": IMPORTED},
-            **{"seed": 0, "sm_clock": 0, "memory_clock": 0},
-        },
-    )
+    ctk, cccl, gpu = key
+    cells = {
+        "started": now,
+        "ended": now,
+        "policygen": policygen.__version__,
+        "ctk": ctk,
+        "cccl": cccl,
+        "gpu": gpu,
+        "arch": arch,
+        "method": IMPORTED,
+        **dict.fromkeys(("card", "driver", "nvcc"), ""),
+        **dict.fromkeys(("seed", "sm_clock", "memory_clock"), 0),
+    }
+    session = _insert(connection, SESSIONS, cells)
     for place, file in enumerate(kernel.files):
         _insert(
             connection,
