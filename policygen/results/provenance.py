@@ -75,7 +75,8 @@ SEARCH_TABLES = (
 IMPORT_TABLES = (
     f"CREATE TABLE IF NOT EXISTS {IMPORTS} (session INTEGER, algorithm TEXT NOT NULL,"
     " base TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,"
-    " program TEXT NOT NULL, kernel TEXT, device TEXT, size TEXT NOT NULL, entries INTEGER NOT NULL)",
+    " program TEXT NOT NULL, kernel TEXT, device TEXT, size TEXT NOT NULL,"
+    " entries INTEGER NOT NULL)",
     f"CREATE TABLE IF NOT EXISTS {VALUES} (algorithm TEXT NOT NULL, parameter TEXT NOT NULL,"
     " value INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(algorithm, parameter, value))",
 )

@@ -63,14 +63,15 @@ def parse_open(path: Path, data: bytes) -> tuple[Any, str | None]:
     except ValueError as error:
         first = error
     whole = text.removesuffix(",")
+    told = "it was not closed: its run went on, or was cut off"
+    tries = [(whole + "}}", told), (whole + "}", told)]
     before, end, last = text.rpartition("\n")
-    tries = [(whole, "it was not closed: its run went on, or was cut off")]
     if end and last.strip().startswith('"'):
-        told = "its last entry was cut off, and is left out"
-        tries.append((before.rstrip().removesuffix(","), told))
+        rest = before.rstrip().removesuffix(",")
+        tries.append((rest + "}}", "its last entry was cut off, and is left out"))
     for candidate, told in tries:
         try:
-            return _parsed(f"{candidate}}}}}"), told
+            return _parsed(candidate), told
         except ValueError:
             continue
     raise _no_json(path, first) from first
