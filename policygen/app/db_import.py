@@ -39,6 +39,8 @@ class ImportedAs:
     """The version of the toolkit."""
     size: str = ""
     """The size of the problem."""
+    warmup: int = 1
+    """As many first launches of each configuration warm up, and do not count."""
 
 
 def import_results(
@@ -51,7 +53,7 @@ def import_results(
         raise InputError(f"{out}: is one of the inputs", "Name another file.")
     if len(named.ctk) > LETTERS or not all(map(is_visible, named.ctk)):
         raise InputError("--ctk is no version of a toolkit", "Such as: --ctk 13.0")
-    facts = TunedFacts(named.name, named.base, named.gpu, named.size)
+    facts = TunedFacts(named.name, named.base, named.gpu, named.size, named.warmup)
     kernel = gather(read_tuned(paths), facts)
     arch = _arch(kernel, named)
     write_kernel(kernel, out, arch=arch, ctk=named.ctk, force=force)
@@ -85,6 +87,7 @@ def _told(kernel: TunedKernel, out: Path, arch: str, ctk: str) -> DbImport:
         rows=len(measured),
         without_samples=sum(one.samples is None for one in measured),
         joined=sum(one.repeats - 1 for one in measured),
+        warmup=kernel.warmup,
         copies=kernel.copies,
         parameters=tuple(
             ImportedParameter(name=one.name, numbered=not one.plain, values=dict(one.texts))

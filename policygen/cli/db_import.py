@@ -20,9 +20,16 @@ from policygen.report.views.db_import import print_import
 
 def facts_options(command: Command) -> Command:
     """What files do not say, as one `named`."""
-    names = ("name", "base", "gpu", "archs", "ctk", "size")
+    names = ("name", "base", "gpu", "archs", "ctk", "size", "warmup")
     return decorated(
         as_one(command, "named", ImportedAs, *names),
+        click.option(
+            "--warmup",
+            type=click.IntRange(0, 1000),
+            default=1,
+            show_default=True,
+            help="As many first launches of each configuration warm up, and do not count.",
+        ),
         click.option(
             "--size",
             default="",

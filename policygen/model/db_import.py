@@ -62,6 +62,8 @@ class DbImport(Document):
     """Rows of which nothing but one time is known."""
     joined: int
     """Measurements beyond the first of a row."""
+    warmup: int
+    """As many first launches of each configuration do not count."""
     copies: int
     """Measurements that are copies of others, and left out."""
     parameters: tuple[ImportedParameter, ...]

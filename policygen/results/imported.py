@@ -87,7 +87,7 @@ def check_alike(databases: Iterable[Database]) -> None:
 _KEPT = {
     **dict.fromkeys(("algorithm", "base", "file", "sha256", "program", "size"), (str,)),
     **dict.fromkeys(("kernel", "device"), (str, type(None))),
-    "entries": (int,),
+    **dict.fromkeys(("warmup", "entries"), (int,)),
 }
 """Columns of an import that merging keeps, and what stands in them; its session is not there."""
 

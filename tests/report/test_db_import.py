@@ -30,6 +30,7 @@ def told(*, verbose=False, quiet=False, **more):
         **{
             "without_samples": 0,
             "joined": 0,
+            "warmup": 0,
             "copies": 0,
             "parameters": (),
             "failures": (),
@@ -64,6 +65,12 @@ def test_what_is_not_known_is_said():
         " measurements left out"
     )
     assert lines[4].startswith("  2 rows without samples: how sure their scores are is not known")
+
+
+def test_launches_that_warm_up_are_told():
+    assert told(warmup=1)[4].strip().startswith("the first launch warms up and counts for nothing")
+    assert told(warmup=3)[4].strip().startswith("the first 3 launches warm up and count for noth")
+    assert told(warmup=3, without_samples=6)[4].strip().startswith("6 rows without samples")
 
 
 def test_numbers_stand_for_values():

@@ -23,9 +23,9 @@ def database(path, *statements):
 
 
 IMPORTS = "CREATE TABLE policygen_imports (algorithm, base, file, sha256, program, kernel, device,"
-IMPORTS += " size, entries)"
+IMPORTS += " size, warmup, entries)"
 VALUES = "CREATE TABLE policygen_values (algorithm, parameter, value, text)"
-ADD = "INSERT INTO policygen_imports VALUES (?, ?, 'f', 's', 'p', NULL, NULL, '9', ?)"
+ADD = "INSERT INTO policygen_imports VALUES (?, ?, 'f', 's', 'p', NULL, NULL, '9', 1, ?)"
 NUMBER = "INSERT INTO policygen_values VALUES (?, ?, ?, ?)"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,16 @@ from policygen.results.tuners.gathered import TunedFacts, gather
 from policygen.results.tuners.kernel_tuner import size_of
 from policygen.results.tuners.numbered import number_space, parse_base
 from policygen.results.tuners.tuned import TunedFailure, TunedTimes
-from tests.results.tuner_files import BASE, document, failed, t4_document, text_of
+from tests.results.tuner_files import (
+    BASE,
+    EXAMPLES,
+    UPDATE,
+    document,
+    example,
+    failed,
+    t4_document,
+    text_of,
+)
 
 SMALL = {"block_size_x": [64, 128]}
 
@@ -370,7 +380,7 @@ def test_what_was_measured_again_is_joined_and_a_copy_is_not(tmp_path):
     kernel = gathered(tmp_path, first, second, first)
     assert kernel.copies == 9
     joined = point(kernel, "base")
-    assert (joined.repeats, len(joined.samples)) == (2, 64)
+    assert (joined.repeats, len(joined.samples)) == (2, 62)
     assert joined.center == float(np.median(joined.samples.astype(np.float32)))
     assert joined.compiling == pytest.approx(0.8)
 
@@ -383,7 +393,7 @@ def test_a_measurement_outweighs_a_failure_and_samples_a_mean(tmp_path):
         made["cache"]["64,4"] = {"block_size_x": 64, "tile": 4, "time": 1.0 + number}
     kernel = gathered(tmp_path, first, second, third)
     assert point(kernel, "block_size_x_64.tile_1").failure is None
-    assert len(point(kernel, "block_size_x_64.tile_2").samples) == 64
+    assert len(point(kernel, "block_size_x_64.tile_2").samples) == 62
     last = point(kernel, "block_size_x_64.tile_4")
     assert (last.center, last.samples) == (0.003, None)
 
@@ -530,3 +540,10 @@ def test_t4_results_of_no_version_are_read(tmp_path):
     made = t4_document()
     del made["schema_version"]
     assert len(read(tmp_path / "a.json", json.dumps(made)).entries) == 9
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_are_what_the_script_writes(name):
+    size, seed, closed = EXAMPLES[name]
+    path = Path(__file__).parent.parent.parent / "fixtures/tuners" / name
+    assert path.read_text() == example(size, seed, closed=closed), UPDATE

@@ -102,3 +102,43 @@ def t4_document(size=1_000_000, seed=1, *, unit="microseconds", device="NVIDIA H
             for cells in document(size, seed)["cache"].values()
         ],
     }
+
+
+def example(size, seed, *, closed):
+    """One of `fixtures/tuners`: a kernel with an integer, a text and a truth value to tune."""
+    space = {"block_size_x": [64, 128, 256], "order": ["rows", "blocks"], "use_ldg": [False, True]}
+    made = document(size, seed, space=space, count=7, kernel="transpose")
+    rng = random.Random(seed)
+    for at, (name, cells) in enumerate(made["cache"].items()):
+        values = {key: cells[key] for key in space}
+        time = size * 1e-7 * (1.0 if values["order"] == "rows" else 0.8)
+        time *= {64: 1.1, 128: 1.0, 256: 1.05}[values["block_size_x"]]
+        times = [round(time * rng.gauss(1, 0.003), 6) for _ in range(7)]
+        times[0] = round(time * 4, 6)
+        made["cache"][name] = {
+            **values,
+            "time": round(sum(times) / 7, 6),
+            "times": times,
+            "compile_time": 412.5,
+            "verification_time": 0,
+            "benchmark_time": 3.25,
+            "strategy_time": 0,
+            "framework_time": 1.5,
+            "timestamp": f"2026-03-01 10:00:{at:02}.{seed:06}+00:00",
+        }
+    broken = {"block_size_x": 256, "order": "blocks", "use_ldg": True}
+    made["cache"]["256,blocks,True"] = failed(broken, "CompilationFailedConfig")
+    return text_of(made, closed=closed)
+
+
+EXAMPLES = {
+    "transpose_16m.json": (16_777_216, 1, True),
+    "transpose_64m.json": (67_108_864, 2, False),
+}
+UPDATE = "python -m tests.results.tuner_files"
+
+
+if __name__ == "__main__":
+    for name, (size, seed, closed) in EXAMPLES.items():
+        path = Path(__file__).parent.parent.parent / "fixtures/tuners" / name
+        path.write_text(example(size, seed, closed=closed))

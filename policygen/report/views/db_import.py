@@ -26,6 +26,8 @@ def imported(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Bloc
             yield Note(f"  {one.path}: {plural(one.configurations, 'configuration')}")
         for text in one.notes:
             yield db_words.prose(f"{one.path}: {text}", "  ", "yellow")
+    if document.warmup and document.without_samples < document.rows:
+        yield db_words.prose(_warmup(document), "  ")
     if document.without_samples:
         yield db_words.prose(_without(document), "  ", "yellow")
     for parameter in document.parameters:
@@ -57,6 +59,12 @@ def _counts(document: DbImport) -> list[str]:
     if document.copies:
         found.append(f"{plural(document.copies, 'copy', 'copies')} of measurements left out")
     return found
+
+
+def _warmup(document: DbImport) -> str:
+    several = f"{document.warmup} launches warm up and count"
+    launches = "launch warms up and counts" if document.warmup == 1 else several
+    return f"the first {launches} for nothing; with --warmup 0 all count"
 
 
 def _without(document: DbImport) -> str:

@@ -36,6 +36,8 @@ class TunedFacts:
     base: str = ""
     gpu: str = ""
     size: str = ""
+    warmup: int = 1
+    """As many first launches of a configuration warm up, and do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class TunedKernel:
     files: tuple[TunedFile, ...]
     sizes: Mapping[int, str]
     """By the place of a file."""
+    warmup: int
     copies: int
     """Measurements that are copies of others, and left out."""
 
@@ -98,11 +101,13 @@ def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
             known.add(same)
             found.setdefault(key, []).append(entry)
     points = tuple(
-        _point(BASE if label == base else label, size, entries)
+        _point(BASE if label == base else label, size, entries, facts.warmup)
         for (size, label), entries in found.items()
     )
     _check_base(points, space, base)
-    return TunedKernel(algorithm, gpu, base, space, points, tuple(files), sizes, copies)
+    return TunedKernel(
+        algorithm, gpu, base, space, points, tuple(files), sizes, facts.warmup, copies
+    )
 
 
 def _kept(errors: list[PolicygenError], find: Callable[..., str], *given: object) -> str:
@@ -193,16 +198,14 @@ def _times(entries: Sequence[TunedEntry]) -> list[TunedTimes]:
     return [one.outcome for one in entries if isinstance(one.outcome, TunedTimes)]
 
 
-def _point(label: str, size: str, entries: Sequence[TunedEntry]) -> TunedPoint:
+def _point(label: str, size: str, entries: Sequence[TunedEntry], warmup: int) -> TunedPoint:
     """All samples of a configuration; without any, what the last measurement says of itself."""
     times = _times(entries)
-    joined = [sample for one in times for sample in one.samples]
+    joined = [sample for one in times for sample in _warm(one.samples, warmup)]
     failures = [one.outcome for one in entries if isinstance(one.outcome, TunedFailure)]
     samples = None
     center = float("nan")
     if joined:
-        # As CCCL has it: the median of what is stored. The first launches of a kernel are slow,
-        # so that the mean of few is far from it.
         samples = np.asarray(joined[:MOST_SAMPLES], np.float64)
         center = float(np.median(samples.astype(np.float32)))
     elif times:
@@ -217,6 +220,15 @@ def _point(label: str, size: str, entries: Sequence[TunedEntry]) -> TunedPoint:
         running=sum(one.running for one in entries),
         repeats=len(times),
     )
+
+
+def _warm(samples: Sequence[float], warmup: int) -> Sequence[float]:
+    """Those after the first ones, where there are more.
+
+    No tuner of these launches a kernel for nothing before it takes times, as NVBench does: the
+    first launch loads the code and takes several times as long.
+    """
+    return samples[warmup:] if len(samples) > warmup else samples
 
 
 def _check_base(points: Sequence[TunedPoint], space: NumberedSpace, base: str) -> None:

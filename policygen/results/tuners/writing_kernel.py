@@ -116,6 +116,7 @@ def _write_provenance(
                 "kernel": file.kernel,
                 "device": file.device,
                 "size": kernel.sizes[place],
+                "warmup": kernel.warmup,
                 "entries": len(file.entries),
             },
         )
