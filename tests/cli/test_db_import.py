@@ -1,6 +1,8 @@
 """`policygen db import`, and all that can be done with what it writes."""
 
 import json
+import re
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +16,7 @@ from policygen.measure.writer import open_writer
 from tests.cli.tuned import run
 from tests.results.tuner_files import BASE, document, failed, t4_document, text_of, write_cache
 
+ROOT = Path(__file__).parent.parent.parent
 BEST = "block_size_x_128.tile_4"
 
 
@@ -281,3 +284,14 @@ def test_the_document_tells_all_of_it(capsys):
         "numbered": False,
         "values": {"1": "1", "2": "2", "4": "4"},
     }
+
+
+def test_the_page_shows_what_is_chosen_of_its_example(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    page = (ROOT / "docs/import.md").read_text()
+    (shown,) = re.findall(r"^```text\n(.*?)^```", page, re.M | re.S)
+    (command,) = re.findall(r"^\$ policygen (db import .*)$", page, re.M)
+    Path("fixtures").symlink_to(ROOT / "fixtures")
+    assert run(capsys, *shlex.split(command))[0] == 0
+    _, out, _ = run(capsys, "db", "choose", "mine.db", "-q")
+    assert out.startswith(shown)
