@@ -13,7 +13,7 @@ from policygen.results.load import expand
 from policygen.results.tuners.formats import read_tuned
 from policygen.results.tuners.gathered import TunedFacts, TunedKernel, gather
 from policygen.results.tuners.writing_kernel import write_kernel
-from policygen.untrusted import is_visible
+from policygen.untrusted import is_visible, visible
 
 REASONS = 40
 """Reasons why configurations failed that are told."""
@@ -28,7 +28,7 @@ class ImportedAs:
     """What files do not say, or what is to be said instead; empty where nothing is."""
 
     name: str = ""
-    """What results call the kernel: `own.NAME`."""
+    """What results call the kernel: `own.NAME`; with dots it is what bindings call it."""
     base: str = ""
     """The configuration in use now: `block_size_x=128,tile=2`, or a label."""
     gpu: str = ""
@@ -37,6 +37,10 @@ class ImportedAs:
     """Its architecture, one at most."""
     ctk: str = ""
     """The version of the toolkit."""
+    cccl: str = ""
+    """The version of CCCL, or of the tree that has the kernel's header."""
+    types: tuple[str, ...] = ()
+    """Axes of compile time with their values: `T=F32`."""
     size: str = ""
     """The size of the problem."""
     warmup: int = 1
@@ -51,13 +55,17 @@ def import_results(
     paths = expand(files)
     if out.resolve() in {path.resolve() for path in paths}:
         raise InputError(f"{out}: is one of the inputs", "Name another file.")
-    if len(named.ctk) > LETTERS or not all(map(is_visible, named.ctk)):
-        raise InputError("--ctk is no version of a toolkit", "Such as: --ctk 13.0")
-    facts = TunedFacts(named.name, named.base, named.gpu, named.size, named.warmup)
+    for option, text, such in (("--ctk", named.ctk, "13.0"), ("--cccl", named.cccl, "v3.0.1")):
+        if len(text) > LETTERS or not all(map(is_visible, text)):
+            raise InputError(
+                f"{option} {visible(text[:LETTERS])!r} is no version", f"Such as: {such}"
+            )
+    given = (named.name, named.base, named.gpu, named.size, named.types, named.warmup)
+    facts = TunedFacts(*given)
     kernel = gather(read_tuned(paths), facts)
     arch = _arch(kernel, named)
-    write_kernel(kernel, out, arch=arch, ctk=named.ctk, force=force)
-    return _told(kernel, out, arch, named.ctk)
+    write_kernel(kernel, out, arch=arch, ctk=named.ctk, cccl=named.cccl, force=force)
+    return _told(kernel, out, arch, named)
 
 
 def _arch(kernel: TunedKernel, named: ImportedAs) -> str:
@@ -71,7 +79,7 @@ def _arch(kernel: TunedKernel, named: ImportedAs) -> str:
     )
 
 
-def _told(kernel: TunedKernel, out: Path, arch: str, ctk: str) -> DbImport:
+def _told(kernel: TunedKernel, out: Path, arch: str, named: ImportedAs) -> DbImport:
     measured = [one for one in kernel.points if one.failure is None]
     failures = list(_failures(kernel))
     return DbImport(
@@ -79,7 +87,9 @@ def _told(kernel: TunedKernel, out: Path, arch: str, ctk: str) -> DbImport:
         algorithm=kernel.algorithm,
         gpu=kernel.gpu,
         arch=arch,
-        ctk=ctk,
+        ctk=named.ctk,
+        cccl=named.cccl,
+        workload=dict(kernel.workload),
         base=kernel.base,
         base_values=kernel.space.spelled(kernel.base),
         sizes=tuple(dict.fromkeys(kernel.sizes.values())),

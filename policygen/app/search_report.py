@@ -257,7 +257,8 @@ def _base(looked: _Looked, spot: WorkloadSpot, searches: Sequence[SearchRow]) ->
     """The label of base, as the last search says it, or an import."""
     found = next((one.base for one in map(_search, reversed(searches)) if one.base), None)
     if found is None and _origin(looked, spot) == "import":
-        bases = (imported_facts(one).bases.get(spot.algorithm) for one in looked.databases)
+        here = spot.algorithm, spot.axes
+        bases = (imported_facts(one).bases.get(here) for one in looked.databases)
         found = next(filter(None, bases), None)
     return found
 

@@ -20,7 +20,7 @@ from policygen.report.views.db_import import print_import
 
 def facts_options(command: Command) -> Command:
     """What files do not say, as one `named`."""
-    names = ("name", "base", "gpu", "archs", "ctk", "size", "warmup")
+    names = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "warmup")
     return decorated(
         as_one(command, "named", ImportedAs, *names),
         click.option(
@@ -35,6 +35,19 @@ def facts_options(command: Command) -> Command:
             default="",
             metavar="SIZE",
             help="The size of the problem, where a file does not say it: 1000000, or 4096x4096.",
+        ),
+        click.option(
+            "--type",
+            "types",
+            multiple=True,
+            metavar="AXIS=VALUE",
+            help="What the kernel was compiled for, as an axis: T=F32. Repeatable.",
+        ),
+        click.option(
+            "--cccl",
+            default="",
+            metavar="VERSION",
+            help="The version of CCCL, or of the tree that has the kernel's header.",
         ),
         click.option("--ctk", default="", metavar="VERSION", help="The version of the toolkit."),
         partial(arch_option, text="The GPU's, where policygen does not know it."),
@@ -55,7 +68,8 @@ def facts_options(command: Command) -> Command:
             "--name",
             default="",
             metavar="NAME",
-            help="What results call the kernel: own.NAME.  [default: as the files do]",
+            help="What results call the kernel: own.NAME; with dots it stays, as bindings have it."
+            "  [default: as the files do]",
         ),
     )
 

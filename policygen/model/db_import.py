@@ -47,9 +47,11 @@ class DbImport(Document):
     format: Literal["policygen/db-import/1"] = "policygen/db-import/1"
     out: str
     algorithm: str
+    workload: dict[str, str]
     gpu: str
     arch: Arch
     ctk: str
+    cccl: str
     base: Variant
     """The label of what stands as `base` in the database."""
     base_values: dict[str, str]

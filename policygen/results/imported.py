@@ -9,29 +9,37 @@ from dataclasses import dataclass
 
 from policygen.errors import InputError
 from policygen.model.labels import parse_label
+from policygen.model.workload import axis_name
 from policygen.results.database import Database, quote
+from policygen.results.measured_noise import workload_of
 from policygen.results.provenance import IMPORT_TABLES, IMPORTS, VALUES
 
 MOST = 100_000
 """Rows that are read of a table."""
 _TOGETHER = "Import what belongs together with one command, which numbers values once."
+ImportedSpot = tuple[str, tuple[tuple[str, str], ...]]
+"""An algorithm, and the axes of compile time without their flags, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFacts:
-    """By algorithm the label of base, and by parameter and number what a value stands for."""
+    """By workload the label of base, and by parameter and number what a value stands for."""
 
-    bases: Mapping[str, str]
+    bases: Mapping[ImportedSpot, str]
     values: Mapping[tuple[str, str], Mapping[int, str]]
 
 
 def imported_facts(database: Database) -> ImportedFacts:
     """What a database says; a row that says nothing that can be used counts for nothing."""
-    bases: dict[str, str] = {}
+    bases: dict[ImportedSpot, str] = {}
     values: dict[tuple[str, str], dict[int, str]] = {}
-    for algorithm, base in _rows(database, IMPORTS, "algorithm", "base"):
-        if isinstance(algorithm, str) and isinstance(base, str) and parse_label(base):
-            bases.setdefault(algorithm, base)
+    for algorithm, workload, base in _rows(database, IMPORTS, "algorithm", "workload", "base"):
+        axes = workload_of(workload)
+        if axes is None or not isinstance(algorithm, str) or not isinstance(base, str):
+            continue
+        if parse_label(base):
+            point = tuple(sorted((axis_name(name), value) for name, value in axes.items()))
+            bases.setdefault((algorithm, point), base)
     for cells in _rows(database, VALUES, "algorithm", "parameter", "value", "text"):
         algorithm, parameter, number, text = cells
         texts = all(isinstance(one, str) for one in (algorithm, parameter, text))
@@ -50,13 +58,13 @@ def _rows(database: Database, table: str, *columns: str) -> list[tuple[object, .
 
 def check_alike(databases: Iterable[Database]) -> None:
     """Refuses databases in which a label is two variants, or base is two."""
-    bases: dict[str, tuple[Database, str]] = {}
+    bases: dict[ImportedSpot, tuple[Database, str]] = {}
     values: dict[tuple[str, str, int], tuple[Database, str]] = {}
     plain: dict[tuple[str, str], tuple[Database, bool]] = {}
     for one in databases:
         facts = imported_facts(one)
-        for algorithm, base in facts.bases.items():
-            first, known = bases.setdefault(algorithm, (one, base))
+        for (algorithm, axes), base in facts.bases.items():
+            first, known = bases.setdefault((algorithm, axes), (one, base))
             if known != base:
                 raise InputError(
                     f"{one.path}: base of {algorithm} is {base} there, and {known} in {first.path}",
@@ -85,7 +93,7 @@ def check_alike(databases: Iterable[Database]) -> None:
 
 
 _KEPT = {
-    **dict.fromkeys(("algorithm", "base", "file", "sha256", "program", "size"), (str,)),
+    **dict.fromkeys(("algorithm", "workload", "base", "file", "sha256", "program", "size"), (str,)),
     **dict.fromkeys(("kernel", "device"), (str, type(None))),
     **dict.fromkeys(("warmup", "entries"), (int,)),
 }
@@ -110,7 +118,7 @@ def keep_imports(database: Database, connection: sqlite3.Connection) -> None:
     rows = [
         row
         for row in _rows(database, IMPORTS, *_KEPT)
-        if all(map(isinstance, row, _KEPT.values())) and parse_label(str(row[1]))
+        if all(map(isinstance, row, _KEPT.values())) and parse_label(str(row[2]))
     ]
     connection.executemany(
         f"INSERT INTO {IMPORTS} ({', '.join(_KEPT)}) VALUES ({', '.join('?' * len(_KEPT))})",  # noqa: S608

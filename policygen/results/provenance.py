@@ -75,7 +75,7 @@ SEARCH_TABLES = (
 # what a number in a label stands for, as JSON.
 IMPORT_TABLES = (
     f"CREATE TABLE IF NOT EXISTS {IMPORTS} (session INTEGER, algorithm TEXT NOT NULL,"
-    " base TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,"
+    " workload TEXT NOT NULL, base TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,"
     " program TEXT NOT NULL, kernel TEXT, device TEXT, size TEXT NOT NULL,"
     " warmup INTEGER NOT NULL, entries INTEGER NOT NULL)",
     f"CREATE TABLE IF NOT EXISTS {VALUES} (algorithm TEXT NOT NULL, parameter TEXT NOT NULL,"

@@ -159,12 +159,27 @@ def test_merging_keeps_what_numbers_stand_for(capsys):
     assert (status, "own.vector_add.base: 8 rows" in out) == (0, True)
     query = "SELECT parameter, value, text FROM policygen_values ORDER BY 1, 2"
     assert rows("all.db", query) == [("type", 0, '"float"'), ("type", 1, '"half"')]
+    _, out, _ = run(capsys, "db", "info", "all.db")
+    assert '    type: 0 is "float" · 1 is "half"' in out.splitlines()
     query = "SELECT session, file, base FROM policygen_imports ORDER BY 2"
     assert rows("all.db", query) == [
         (None, "a.json", "block_size_x_64.type_0"),
         (None, "b.json", "block_size_x_64.type_0"),
     ]
     assert run(capsys, "db", "top", "all.db")[0] == 0
+
+
+def test_two_types_of_a_kernel_have_a_base_each(capsys):
+    for name, base in (("F32", BASE), ("F64", "block_size_x=64,tile=1")):
+        write_cache(f"{name}.json")
+        imported(capsys, f"{name}.json", "--type", f"T={name}", out=f"{name}.db", base=base)
+    assert run(capsys, "db", "merge", "F32.db", "F64.db", "-o", "all.db")[0] == 0
+    _, out, _ = run(capsys, "db", "report", "F64.db", "F32.db")
+    told = [row for row in out.splitlines() if row.startswith("Base is")]
+    assert told == ["Base is block_size_x_256.tile_1.", "Base is block_size_x_64.tile_1."]
+    _, out, _ = run(capsys, "db", "choose", "all.db", "--json")
+    found = json.loads(out)["workloads"]
+    assert [one["workload"] for one in found] == [{"T{ct}": "F32"}, {"T{ct}": "F64"}]
 
 
 @pytest.mark.parametrize(

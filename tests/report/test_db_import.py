@@ -21,6 +21,8 @@ def told(*, verbose=False, quiet=False, **more):
         gpu="H200",
         arch="sm90",
         ctk="13.0",
+        cccl="",
+        workload={},
         base="tile_1",
         base_values={"tile": "1"},
         sizes=("10", "20"),

@@ -22,10 +22,12 @@ def database(path, *statements):
     return path
 
 
-IMPORTS = "CREATE TABLE policygen_imports (algorithm, base, file, sha256, program, kernel, device,"
-IMPORTS += " size, warmup, entries)"
+IMPORTS = (
+    "CREATE TABLE policygen_imports (algorithm, workload, base, file, sha256, program, kernel,"
+    " device, size, warmup, entries)"
+)
 VALUES = "CREATE TABLE policygen_values (algorithm, parameter, value, text)"
-ADD = "INSERT INTO policygen_imports VALUES (?, ?, 'f', 's', 'p', NULL, NULL, '9', 1, ?)"
+ADD = "INSERT INTO policygen_imports VALUES (?, '{}', ?, 'f', 's', 'p', NULL, NULL, '9', 1, ?)"
 NUMBER = "INSERT INTO policygen_values VALUES (?, ?, ?, ?)"
 
 
@@ -44,7 +46,7 @@ def test_rows_that_say_nothing_count_for_nothing(tmp_path):
     )
     with open_database(path) as opened:
         facts = imported_facts(opened)
-    assert facts.bases == {"x": "ipt_1.tpb_2"}
+    assert facts.bases == {("x", ()): "ipt_1.tpb_2"}
     assert facts.values == {("x", "tpb"): {2: '"b"'}}
     merge([path], tmp_path / "all.db")
     with open_database(tmp_path / "all.db") as opened:

@@ -414,8 +414,11 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
-        ({"name": "a b"}, "--name 'a b' is no name of letters, digits and underscores"),
-        ({"name": "../x"}, "--name '../x' is no name of letters, digits and underscores"),
+        ({"name": "a b"}, "--name 'a b' is no name for results\n  Letters, digits and underscores"),
+        ({"name": "../x"}, "--name '../x' is no name for results"),
+        ({"name": "copy_2"}, "--name 'copy_2' is no name for results"),
+        ({"name": "mine.base"}, "--name 'mine.base' is no name for results"),
+        ({"name": "cub.bench.scan"}, "--name 'cub.bench.scan' is no name for results"),
         ({"gpu": "a\nb"}, "--gpu 'a\\x0ab' is no name of a GPU"),
         ({"size": "many"}, "--size 'many' is no size\n  Such as 1000000, or 4096x4096"),
         ({"size": "1x2x3x4"}, "--size '1x2x3x4' is no size"),
@@ -423,6 +426,21 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
 )
 def test_what_the_user_says_is_checked(tmp_path, facts, told):
     assert unsaid(tmp_path, document("callable"), **{"size": "7", **facts}).startswith(told)
+
+
+@pytest.mark.parametrize(
+    "types", [("T",), ("T=",), ("=F32",), ("T=F32", "T=F64"), ("T{ct}=F32",), ("T=a\nb",)]
+)
+def test_a_type_is_an_axis_with_a_value(tmp_path, types):
+    assert unsaid(tmp_path, document(), types=types).startswith("--type ")
+
+
+def test_a_kernel_that_bindings_know_has_its_name_and_its_workload(tmp_path):
+    kernel = gathered(tmp_path, document(), name="mine.blend", types=("T=F32", "O=ns::V<int, 3>"))
+    assert kernel.algorithm == "mine.blend"
+    assert kernel.workload == {"T{ct}": "F32", "O{ct}": "ns::V<int, 3>"}
+    assert "is no name for results" in unsaid(tmp_path, document(kernel="stage_2"))
+    assert "is no name for results" in unsaid(tmp_path, document(kernel="mine.blend"))
 
 
 def test_t4_results_name_no_kernel(tmp_path):

@@ -13,8 +13,10 @@ SHOWN = 8
 
 def imported(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
     """Show what the kernel is called, what base is, what labels mean, and what failed."""
-    where = [document.gpu, document.arch, *([f"ctk {document.ctk}"] if document.ctk else [])]
-    yield db_words.heading([document.algorithm], where)
+    versions = (("ctk", document.ctk), ("cccl", document.cccl))
+    told = [f"{name} {text}" for name, text in versions if text]
+    name = db_words.workload_name(document.algorithm, document.workload)
+    yield db_words.heading(name, [document.gpu, document.arch, *told])
     yield Words(["base is", *_sentence(document)], "", "  ", "    ", even=True)
     if quiet:
         return

@@ -8,7 +8,7 @@ import numpy as np
 
 from policygen.errors import InputError, PolicygenError, together
 from policygen.hints import listed
-from policygen.model.labels import BASE
+from policygen.model.labels import BASE, parse_label
 from policygen.results.samples import Samples
 from policygen.results.tuners.numbered import NumberedSpace, number_space, parse_base
 from policygen.results.tuners.tuned import (
@@ -23,7 +23,11 @@ from policygen.results.tuners.tuner_json import quoted
 from policygen.untrusted import is_visible
 
 PREFIX = "own."
-_NAME = re.compile(r"[A-Za-z_]\w{0,60}", re.ASCII)
+# transpose, mine.blend
+_NAME = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){0,5}", re.ASCII)
+_CUB = "cub."
+# T=F32, OffsetT=I64
+_TYPE = re.compile(r"([A-Za-z_]\w{0,60})=([A-Za-z_][\w:<>, ]{0,199})", re.ASCII)
 _SIZE = re.compile(r"[1-9][0-9]{0,18}(?:x[1-9][0-9]{0,18}){0,2}", re.ASCII)
 SHOWN = 3
 
@@ -36,6 +40,8 @@ class TunedFacts:
     base: str = ""
     gpu: str = ""
     size: str = ""
+    types: tuple[str, ...] = ()
+    """Axes of compile time with their values: `T=F32`."""
     warmup: int = 1
     """As many first launches of a configuration warm up, and do not count."""
 
@@ -62,6 +68,8 @@ class TunedKernel:
     """All that was measured of a kernel."""
 
     algorithm: str
+    workload: Mapping[str, str]
+    """Its axes of compile time, `T{ct}`."""
     gpu: str
     base: str
     """The label of base."""
@@ -94,7 +102,7 @@ def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
     for place, one in enumerate(files):
         for entry in one.entries:
             key = sizes[place], space.label(entry.values)
-            # Failures take no time, and may all be alike.
+            # Failures have no times, and are all alike.
             if (same := (*key, *entry.identity)) in known:
                 copies += 1
                 continue
@@ -106,7 +114,16 @@ def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
     )
     _check_base(points, space, base)
     return TunedKernel(
-        algorithm, gpu, base, space, points, tuple(files), sizes, facts.warmup, copies
+        algorithm=algorithm,
+        workload=_workload(facts),
+        gpu=gpu,
+        base=base,
+        space=space,
+        points=points,
+        files=tuple(files),
+        sizes=sizes,
+        warmup=facts.warmup,
+        copies=copies,
     )
 
 
@@ -128,12 +145,14 @@ def _algorithm(files: Sequence[TunedFile], facts: TunedFacts) -> str:
                 f" {_told(first.kernel)}",
                 "Import each kernel into a database of its own.",
             )
-    name = facts.name.removeprefix(PREFIX) or first.kernel or ""
-    if _NAME.fullmatch(name):
-        return PREFIX + name
+    name = facts.name or first.kernel or ""
+    if _is_name(name) and (facts.name or "." not in name):
+        return name if "." in name else PREFIX + name
     if facts.name:
         raise InputError(
-            f"--name {quoted(facts.name)} is no name of letters, digits and underscores"
+            f"--name {quoted(name)} is no name for results",
+            "Letters, digits and underscores, none that reads as a variant (copy_2) and none of"
+            " CUB's: my_kernel, or mine.blend as bindings have it.",
         )
     what = (
         f"{quoted(first.kernel)} is no name for results" if first.kernel else "no kernel is named"
@@ -141,6 +160,24 @@ def _algorithm(files: Sequence[TunedFile], facts: TunedFacts) -> str:
     raise InputError(
         f"{first.path}: {what}", "Name it, of letters, digits and underscores: --name my_kernel"
     )
+
+
+def _is_name(text: str) -> bool:
+    """Whether a name can stand before a label, so that both can be told apart."""
+    parts = text.split(".")
+    fine = _NAME.fullmatch(text) is not None and not text.startswith(_CUB)
+    return fine and not any(part == BASE or parse_label(part) for part in parts)
+
+
+def _workload(facts: TunedFacts) -> dict[str, str]:
+    """The axes of compile time as databases call them: `T{ct}`."""
+    found: dict[str, str] = {}
+    for text in facts.types:
+        match = _TYPE.fullmatch(text)
+        if match is None or f"{match[1]}{{ct}}" in found:
+            raise InputError(f"--type {quoted(text)} says no axis once", "Such as: --type T=F32")
+        found[f"{match[1]}{{ct}}"] = match[2]
+    return found
 
 
 def _told(text: str | None) -> str:

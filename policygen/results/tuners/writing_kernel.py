@@ -41,18 +41,20 @@ CODES: Mapping[TunedFailureKind, str] = {
 
 
 def write_kernel(
-    kernel: TunedKernel, out: Path, *, arch: str, ctk: str = "", force: bool = False
+    kernel: TunedKernel, out: Path, *, arch: str, ctk: str = "", cccl: str = "", force: bool = False
 ) -> None:
     """Writes all of it, or nothing. Of the toolkit and of CCCL, files say nothing."""
-    key = (ctk, "", kernel.gpu)
+    key = (ctk, cccl, kernel.gpu)
+    axes = [*kernel.workload, ELEMENTS]
     with new_database(out, force=force) as connection:
-        table = create_results(connection, kernel.algorithm, SUBBENCH, [ELEMENTS])
+        table = create_results(connection, kernel.algorithm, SUBBENCH, axes)
         connection.executemany(
-            f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+            f"INSERT INTO {table} VALUES ({', '.join('?' * (8 + len(axes)))})",  # noqa: S608
             (
-                (*key, one.label, one.running or None, one.center, None, _blob(one), one.size)
+                (*key, one.label, one.running or None, one.center, None, _blob(one), *place)
                 for one in kernel.points
                 if one.failure is None
+                for place in [(*kernel.workload.values(), one.size)]
             ),
         )
         for log in ("builds", "runs"):
@@ -109,6 +111,7 @@ def _write_provenance(
             {
                 "session": session,
                 "algorithm": kernel.algorithm,
+                "workload": workload_text(kernel.workload),
                 "base": kernel.base,
                 "file": file.path.name.encode("utf-8", "backslashreplace").decode(),
                 "sha256": file.sha256,
@@ -133,7 +136,12 @@ def _write_provenance(
         f"INSERT INTO {FAILURES} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         [
             (
-                *(session, kernel.algorithm, SUBBENCH, workload_text({ELEMENTS: one.size})),
+                *(
+                    session,
+                    kernel.algorithm,
+                    SUBBENCH,
+                    workload_text({**kernel.workload, ELEMENTS: one.size}),
+                ),
                 *(one.label, one.failure.kind, one.failure.reason, now),
             )
             for one in kernel.points
@@ -147,7 +155,11 @@ def _write_provenance(
     _insert(
         connection,
         STARTS,
-        {"algorithm": kernel.algorithm, "workload": workload_text({}), "variant": kernel.base},
+        {
+            "algorithm": kernel.algorithm,
+            "workload": workload_text(kernel.workload),
+            "variant": kernel.base,
+        },
     )
 
 
