@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from policygen.app.databases import rank_variants as rank_variants
     from policygen.app.db_compare import compare_databases as compare_databases
     from policygen.app.db_compare import plot_comparison as plot_comparison
+    from policygen.app.db_import import ImportedAs as ImportedAs
+    from policygen.app.db_import import import_results as import_results
     from policygen.app.doctor import examine as examine
     from policygen.app.effect import verify_effect as verify_effect
     from policygen.app.emit import emit_selectors as emit_selectors
@@ -67,6 +69,7 @@ _EXPORTS = {
     "app.database_files": ("merge_databases", "plot_workload"),
     "app.databases": ("cover_spaces", "describe_databases", "rank_variants"),
     "app.db_compare": ("compare_databases", "plot_comparison"),
+    "app.db_import": ("ImportedAs", "import_results"),
     "app.doctor": ("examine",),
     "app.effect": ("verify_effect",),
     "app.emit": ("emit_selectors",),

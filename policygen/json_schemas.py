@@ -16,6 +16,7 @@ from policygen.model.bench_check import BenchCheck
 from policygen.model.bindings import Binding, Types
 from policygen.model.coverage import Coverage
 from policygen.model.db_compare import DbCompare
+from policygen.model.db_import import DbImport
 from policygen.model.doctor import Doctor
 from policygen.model.effect import Effect
 from policygen.model.emit import Emitted
@@ -47,6 +48,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     DbCompare,
     DbCoverage,
     DbExport,
+    DbImport,
     DbInfo,
     DbPlot,
     DbTop,

@@ -14,6 +14,7 @@ from policygen.report.views.db_compare import render
 from policygen.results.case import Case
 from policygen.results.compare import NOT_BOTH, Terms, compare_cases, lone
 from policygen.results.decoder import Decoder
+from policygen.results.imported import check_alike
 from policygen.results.load import expand
 from policygen.results.top import Warnings, open_cases
 
@@ -33,6 +34,7 @@ def compare_databases(a: ResultFiles, b: ResultFiles, rules: Rules | None = None
         open_cases(first.databases, warnings, pattern, axes) as ones,
         open_cases(second.databases, warnings, b.where.pattern, b.where.values) as others,
     ):
+        check_alike(one for case in (*ones, *others) for one in case.databases)
         decoder.start()
         how = Terms(rules, decoder, warnings.add, first.declared, second.declared, axes)
         found = compare_cases(ones, others, how)

@@ -1,6 +1,6 @@
 """The report of a search: its result first, then how it came about, then what failed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import get_args
@@ -36,6 +36,7 @@ from policygen.results.case import Case
 from policygen.results.confidence import SampleReader
 from policygen.results.database import Database
 from policygen.results.decoder import Decoder
+from policygen.results.imported import imported_facts
 from policygen.results.load import open_all
 from policygen.results.logs import failed_in_logs
 from policygen.results.missing import declared_points
@@ -185,7 +186,7 @@ def _workload(
         declared=rungs.declared if rungs else _declared(looked, scores),
         approximate=rungs.approximate if rungs else bool(scores and scores.approximate),
         counts=counts_of(len(variants), _incomplete(rungs, scores, measured, failures), failures),
-        base=next((one.base for one in map(_search, reversed(searches)) if one.base), None),
+        base=_base(looked, spot, searches),
         best=finals.best,
         rung=finals.rung,
         finalists=finals.finalists,
@@ -252,6 +253,16 @@ def _noise(looked: _Looked, spot: WorkloadSpot) -> dict[str, object]:
     return {"noise": tuple(noises(times)), "score_noise": score_noise(times)}
 
 
+def _base(looked: _Looked, spot: WorkloadSpot, searches: Sequence[SearchRow]) -> str | None:
+    """The label of base, as the last search says it, or an import."""
+    found = next((one.base for one in map(_search, reversed(searches)) if one.base), None)
+    if found is None and _origin(looked, spot) == "import":
+        here = spot.algorithm, spot.axes
+        bases = (imported_facts(one).bases.get(here) for one in looked.databases)
+        found = next(filter(None, bases), None)
+    return found
+
+
 def _search(row: SearchRow) -> SearchRun:
     cells = row.cells
     base, seed, ended = cells.get("base"), cells.get("seed"), cells.get("ended")
@@ -271,8 +282,10 @@ def _search(row: SearchRow) -> SearchRun:
 def _origin(looked: _Looked, spot: WorkloadSpot) -> Origin:
     if any(spot in one.rungs or spot in one.searches for one in looked.records):
         return "search"
-    measured = (row.key for one in looked.records for row in one.sessions.values())
-    return "measure" if spot.key in measured else "rows"
+    rows = [row for one in looked.records for row in one.sessions.values() if row.key == spot.key]
+    if rows and all(row.is_import for row in rows):
+        return "import"
+    return "measure" if rows else "rows"
 
 
 def _arch(looked: _Looked, spot: WorkloadSpot, ranked: ScoredWorkload | None) -> str | None:

@@ -15,11 +15,12 @@ STEPS = 12
 def reported_sessions(
     databases: Sequence[Database], records: Sequence[OwnRecords]
 ) -> tuple[tuple[ReportedSession, ...], int]:
-    """The last ones in their order, and how many there are besides."""
+    """The last ones in their order, and how many there are besides; imports are none."""
     found = [
         _session(database, row, record.times.get(number, ()))
         for database, record in zip(databases, records, strict=True)
         for number, row in record.sessions.items()
+        if not row.is_import
     ]
     return tuple(found[-MOST:]), max(0, len(found) - MOST)
 

@@ -79,7 +79,7 @@ def versions() -> Iterator[str]:
 
 FILES, FOLDERS = Completed(kind="file"), Completed(kind="dir")
 KINDS = {
-    **dict.fromkeys(("FILE", "PATH", "DB", "DB...", "TREE", "JSON"), FILES),
+    **dict.fromkeys(("FILE", "FILE...", "PATH", "DB", "DB...", "TREE", "JSON"), FILES),
     "DIR": FOLDERS,
     "ARCH": Completed(archs),
     "REGEX": Completed(benchmarks),

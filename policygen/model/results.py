@@ -235,6 +235,8 @@ class TableInfo(Record):
     """Runtime axes with the values present."""
     declared: bool
     """The database has the declared values of the axes."""
+    values: dict[str, dict[int, str]] = Field(default_factory=dict)
+    """By parameter what the numbers in labels stand for, as JSON, where they are no values."""
 
 
 class FailureCount(Record):

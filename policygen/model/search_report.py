@@ -11,9 +11,9 @@ from policygen.model.search import Ended, RungName
 
 QUANTILES = (0.01, *(step / 20 for step in range(1, 20)), 0.99)
 """Where base's times are set beside a variant's."""
-Origin = Literal["search", "measure", "rows"]
-"""What is known of how it came about: a search's own tables, those of `policygen measure`, or rows
-of results and nothing besides."""
+Origin = Literal["search", "measure", "import", "rows"]
+"""What is known of how it came about: a search's own tables, those of `policygen measure`, those of
+an import, or rows of results and nothing besides."""
 FailedKind = FailureKind | Literal["build", "run"]
 """`build` and `run` are of CCCL's logs, which name a code and no reason."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from policygen.model.labels import BASE
 from policygen.model.results import DatabaseInfo, DbInfo, FailureCount, TableInfo
 from policygen.results.database import Database
+from policygen.results.imported import imported_facts
 from policygen.results.load import Rows, open_all, read_rows
 from policygen.results.logs import algorithm_of
 from policygen.results.top import ANY, Warnings
@@ -67,6 +68,11 @@ def _table(database: Database, rows: Rows) -> TableInfo:
         keys=tuple(keys),
         axes=axes,
         declared=any(key[:2] == (table.algorithm, table.subbench) for key in database.declared),
+        values={
+            name: dict(texts)
+            for (algorithm, name), texts in imported_facts(database).values.items()
+            if algorithm == table.algorithm
+        },
     )
 
 

@@ -18,6 +18,8 @@ from policygen.results.database import (
     quote,
 )
 from policygen.results.gpus import write_gpus
+from policygen.results.imported import check_alike, keep_imports
+from policygen.results.load import open_all
 from policygen.results.writing import create_log, create_results, declare, new_database, told
 
 BATCH = 2_000
@@ -58,11 +60,15 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
             out.exists() and path.exists() and out.samefile(path)
         ):
             raise InputError(f"{out}: is one of the databases to be merged", "Name another file.")
+    with open_all(paths) as databases:
+        check_alike(databases)
     with new_database(out, force=force) as connection:
         progress = _Progress(out, connection)
         for path in paths:
             with open_database(path) as database:
                 _add(progress, database)
+                with told(out):
+                    keep_imports(database, connection)
         with told(out):
             declare(connection, progress.declared)
             write_gpus(connection, progress.gpus)

@@ -17,6 +17,10 @@ FAILURES = f"{OWN}failures"
 TIMES = f"{OWN}times"
 SEARCHES = f"{OWN}searches"
 RUNGS = f"{OWN}rungs"
+IMPORTS = f"{OWN}imports"
+VALUES = f"{OWN}values"
+IMPORTED = "import"
+"""The method of a session that measured nothing: what others measured was brought in."""
 LAST = 3
 """The number of the rung whose samples nothing was chosen by."""
 # `workload` is an object of JSON: all axes of the sub-benchmark with their values. `card` tells one
@@ -64,6 +68,18 @@ SEARCH_TABLES = (
     " rung INTEGER NOT NULL, process INTEGER NOT NULL, center REAL NOT NULL, base REAL NOT NULL,"
     " samples BLOB NOT NULL, at TEXT NOT NULL)",
     f"CREATE INDEX IF NOT EXISTS {RUNGS}_of ON {RUNGS} (algorithm, bench, workload, variant)",
+)
+
+# An import writes these besides, and merging keeps them. `base` is the label of what stands as
+# `base` among the results; `warmup` first launches of each configuration are left out; `text` is
+# what a number in a label stands for, as JSON.
+IMPORT_TABLES = (
+    f"CREATE TABLE IF NOT EXISTS {IMPORTS} (session INTEGER, algorithm TEXT NOT NULL,"
+    " workload TEXT NOT NULL, base TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,"
+    " program TEXT NOT NULL, kernel TEXT, device TEXT, size TEXT NOT NULL,"
+    " warmup INTEGER NOT NULL, entries INTEGER NOT NULL)",
+    f"CREATE TABLE IF NOT EXISTS {VALUES} (algorithm TEXT NOT NULL, parameter TEXT NOT NULL,"
+    " value INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(algorithm, parameter, value))",
 )
 
 

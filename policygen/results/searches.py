@@ -19,6 +19,7 @@ from policygen.results.load import LONGEST, SHORTEST
 from policygen.results.provenance import (
     FAILURES,
     FORMAT,
+    IMPORTED,
     LAST,
     NOISE,
     RUNGS,
@@ -77,6 +78,11 @@ class SessionRow:
     started: float | None
     ended: float | None
     cells: Cells
+
+    @property
+    def is_import(self) -> bool:
+        """Whether it measured nothing, and brought in what others had measured."""
+        return self.cells.get("method") == IMPORTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from policygen.results.confidence import SampleReader, judge
 from policygen.results.confirm import confirm, confirming, finalists
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
+from policygen.results.imported import check_alike
 from policygen.results.last_rungs import last_rung
 from policygen.results.load import Rows, open_all, read_rows
 from policygen.results.logs import never_ran, nothing_measured
@@ -65,6 +66,7 @@ def open_cases(
 ) -> Iterator[tuple[Case, ...]]:
     """The cases of some databases; they stay open, as samples are read when asked for."""
     with open_all(paths) as databases:
+        check_alike(databases)
         chosen = axes or {}
         tables: list[Rows] = []
         for database in databases:
@@ -112,6 +114,7 @@ def rank(
             open_cases(paths, warnings, pattern, axes) as cases,
             open_cases(confirm_with, warnings, pattern) as finals,
         ):
+            check_alike(one for case in (*cases, *finals) for one in case.databases)
             for case in cases:
                 reader = SampleReader(case, decoder, warnings.add)
                 kept = case if alpha >= 1 else distinct(case, reader, alpha)

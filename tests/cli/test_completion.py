@@ -51,6 +51,8 @@ def offered(words, folder):
         ("policygen resolve --arch sm80,sm9", ["sm80,sm90"]),
         ("policygen resolve -R cub.bench.partition.t", ["cub.bench.partition.three_way"]),
         ("policygen scan three", ["three_way_partition"]),
+        ("policygen db i", ["import", "info"]),
+        ("policygen db import x", ["compopt", "-o", "default"]),
         ("policygen headers path 3.0", ["3.0.1"]),
         ("policygen review --format h", ["html"]),
         ("policygen plan --db x", ["compopt", "-o", "default"]),

@@ -47,6 +47,7 @@ TABLE = {
     "db compare": {*FILTER, *FORCE},
     "db coverage": {*FILTER, *FORCE},
     "db export": FORCE,
+    "db import": {*FORCE, *ARCH, "--base"},
     "db info": {*FILTER, *FORCE},
     "db merge": FORCE,
     "db plot": {*FILTER, *FORCE},

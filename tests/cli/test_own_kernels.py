@@ -8,6 +8,7 @@ from fixtures.databases.every import GPUS, benchmark_database
 from policygen.bindings import load
 from policygen.resources import folder
 from tests.cli.tuned import run
+from tests.results.tuner_files import document, text_of
 
 FIXTURES = folder("schemas").parent / "fixtures"
 
@@ -70,6 +71,39 @@ def test_results_are_written_into_the_own_header(project, capsys):
     status, out, err = run(capsys, "review", "-q")
     assert status == 0, err
     assert "mine.blend" in out
+
+
+@pytest.mark.nvcc
+def test_what_another_tuner_measured_is_written_into_the_own_header(project, capsys):
+    space = {"ipt": [8, 12, 16], "tpb": [128, 192, 256]}
+    made = document(kernel="blend_kernel", space=space)
+    for cells in made["cache"].values():
+        factor = 0.7 if (cells["ipt"], cells["tpb"]) == (12, 192) else 1.0
+        times = [factor * (1 + number / 1000) for number in range(16)]
+        cells |= {"time": sum(times) / 16, "times": times}
+    (project / "cache.json").write_text(text_of(made))
+    said = (
+        "--name",
+        "mine.blend",
+        "--type",
+        "T=I16",
+        "--cccl",
+        "3.0.1",
+        "--base",
+        "ipt=16,tpb=256",
+    )
+    status, out, err = run(capsys, "db", "import", "cache.json", "-o", "run.db", *said)
+    assert (status, out.splitlines()[0]) == (
+        0,
+        "mine.blend[T{ct}=I16]  H200 · sm90 · cccl 3.0.1",
+    ), err
+    status, out, err = run(capsys, "apply", "-q", "--db", "run.db", "--arch", "sm90")
+    assert status == 0, err
+    status, out, _ = run(capsys, "resolve", "-q", "--arch", "sm90", "-a", "T=I16")
+    assert [row.strip() for row in out.splitlines() if "threads=" in row] == [
+        "threads=192  items=12"
+    ]
+    assert run(capsys, "verify-effect", "-q")[0] == 0
 
 
 def test_what_is_bound_already_is_told_with_both_places(project, capsys):

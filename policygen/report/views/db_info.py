@@ -69,6 +69,9 @@ def _table(table: TableInfo, *, verbose: bool) -> Iterator[Block]:
     for axis, values in table.axes.items():
         title = f"{axis} ({declared})" if "{io}" in axis else axis
         yield from _listed(title, values, " ", verbose=verbose)
+    for parameter, texts in table.values.items():
+        told = [f"{number} is {text}" for number, text in texts.items()]
+        yield from _listed(parameter, told, db_words.DOT, verbose=verbose)
 
 
 def _listed(title: str, values: Sequence[str], joint: str, *, verbose: bool) -> Iterator[Block]:

@@ -92,6 +92,8 @@ def close(one: ReportedWorkload) -> str:
 
 def today(one: ReportedWorkload) -> str:
     """Tell what CUB selects by itself."""
+    if one.origin == "import":
+        return f"Base is {one.base or 'a variant that the database does not name'}."
     if one.base is not None:
         return f"CUB selects {one.base} today."
     if one.origin == "search":
@@ -143,7 +145,7 @@ def unordered(one: ReportedWorkload) -> str:
             "How the best score rose is not shown: these variants were measured side by side, one"
             " runtime workload after the other, and no search chose what came next."
         )
-    if one.origin == "rows":
+    if one.origin in {"rows", "import"}:
         return (
             "How the best score rose is not shown: rows of results do not tell in which order they"
             " were measured."

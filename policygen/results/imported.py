@@ -1,0 +1,126 @@
+"""What databases say of imports: which configuration is base, what numbers in labels stand for.
+
+Two that say different things are not compared, and not merged: a label would be two variants.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from policygen.errors import InputError
+from policygen.model.labels import parse_label
+from policygen.model.workload import axis_name
+from policygen.results.database import Database, quote
+from policygen.results.measured_noise import workload_of
+from policygen.results.provenance import IMPORT_TABLES, IMPORTS, VALUES
+
+MOST = 100_000
+"""Rows that are read of a table."""
+_TOGETHER = "Import what belongs together with one command, which numbers values once."
+ImportedSpot = tuple[str, tuple[tuple[str, str], ...]]
+"""An algorithm, and the axes of compile time without their flags, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFacts:
+    """By workload the label of base, and by parameter and number what a value stands for."""
+
+    bases: Mapping[ImportedSpot, str]
+    values: Mapping[tuple[str, str], Mapping[int, str]]
+
+
+def imported_facts(database: Database) -> ImportedFacts:
+    """What a database says; a row that says nothing that can be used counts for nothing."""
+    bases: dict[ImportedSpot, str] = {}
+    values: dict[tuple[str, str], dict[int, str]] = {}
+    for algorithm, workload, base in _rows(database, IMPORTS, "algorithm", "workload", "base"):
+        axes = workload_of(workload)
+        if axes is None or not isinstance(algorithm, str) or not isinstance(base, str):
+            continue
+        if parse_label(base):
+            point = tuple(sorted((axis_name(name), value) for name, value in axes.items()))
+            bases.setdefault((algorithm, point), base)
+    for cells in _rows(database, VALUES, "algorithm", "parameter", "value", "text"):
+        algorithm, parameter, number, text = cells
+        texts = all(isinstance(one, str) for one in (algorithm, parameter, text))
+        if texts and isinstance(number, int):
+            values.setdefault((str(algorithm), str(parameter)), {}).setdefault(number, str(text))
+    return ImportedFacts(bases, values)
+
+
+def _rows(database: Database, table: str, *columns: str) -> list[tuple[object, ...]]:
+    info = database.connection.execute(f"PRAGMA table_info({quote(table)})")
+    if not {*columns} <= {row[1] for row in info}:
+        return []
+    query = f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid LIMIT {MOST}"  # noqa: S608
+    return database.connection.execute(query).fetchall()
+
+
+def check_alike(databases: Iterable[Database]) -> None:
+    """Refuses databases in which a label is two variants, or base is two."""
+    bases: dict[ImportedSpot, tuple[Database, str]] = {}
+    values: dict[tuple[str, str, int], tuple[Database, str]] = {}
+    plain: dict[tuple[str, str], tuple[Database, bool]] = {}
+    for one in databases:
+        facts = imported_facts(one)
+        for (algorithm, axes), base in facts.bases.items():
+            first, known = bases.setdefault((algorithm, axes), (one, base))
+            if known != base:
+                raise InputError(
+                    f"{one.path}: base of {algorithm} is {base} there, and {known} in {first.path}",
+                    "Import both with the same --base.",
+                )
+            for name in parse_label(base) or {}:
+                own = (algorithm, name) not in facts.values
+                before, was = plain.setdefault((algorithm, name), (one, own))
+                if was != own:
+                    raise InputError(
+                        f"{one.path}: values of {name} of {algorithm} are"
+                        f" {'' if own else 'not '}their own numbers there, other than in"
+                        f" {before.path}",
+                        _TOGETHER,
+                    )
+        for (algorithm, name), texts in facts.values.items():
+            for number, text in texts.items():
+                place = (algorithm, name, number)
+                before, said = values.setdefault(place, (one, text))
+                if said != text:
+                    raise InputError(
+                        f"{one.path}: {name}_{number} of {algorithm} stands for {text} there, and"
+                        f" for {said} in {before.path}",
+                        _TOGETHER,
+                    )
+
+
+_KEPT = {
+    **dict.fromkeys(("algorithm", "workload", "base", "file", "sha256", "program", "size"), (str,)),
+    **dict.fromkeys(("kernel", "device"), (str, type(None))),
+    **dict.fromkeys(("warmup", "entries"), (int,)),
+}
+"""Columns of an import that merging keeps, and what stands in them; its session is not there."""
+
+
+def keep_imports(database: Database, connection: sqlite3.Connection) -> None:
+    """Copies what a database says of imports into one that it is merged into."""
+    facts = imported_facts(database)
+    if not facts.bases and not facts.values:
+        return
+    for statement in IMPORT_TABLES:
+        connection.execute(statement)
+    connection.executemany(
+        f"INSERT OR IGNORE INTO {VALUES} VALUES (?, ?, ?, ?)",  # noqa: S608
+        [
+            (*key, number, text)
+            for key, texts in sorted(facts.values.items())
+            for number, text in sorted(texts.items())
+        ],
+    )
+    rows = [
+        row
+        for row in _rows(database, IMPORTS, *_KEPT)
+        if all(map(isinstance, row, _KEPT.values())) and parse_label(str(row[2]))
+    ]
+    connection.executemany(
+        f"INSERT INTO {IMPORTS} ({', '.join(_KEPT)}) VALUES ({', '.join('?' * len(_KEPT))})",  # noqa: S608
+        rows,
+    )

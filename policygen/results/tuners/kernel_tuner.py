@@ -1,0 +1,165 @@
+"""Caches of Kernel Tuner: a header, and one line for each configuration, appended as they come.
+
+Times are milliseconds; `time` is the mean of `times`. A failure is `__error__` with the name of its
+class; older releases have the name in place of the time.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from policygen.errors import InputError
+from policygen.results.tuners.tuned import (
+    LETTERS,
+    MOST_ENTRIES,
+    MOST_PARAMETERS,
+    TunedEntry,
+    TunedFailure,
+    TunedFailureKind,
+    TunedFile,
+    TunedTimes,
+    TunedValue,
+)
+from policygen.results.tuners.tuner_json import (
+    kind_of,
+    lasting,
+    listed_at,
+    members,
+    outcome_of,
+    pairs_of,
+    parse_open,
+    quoted,
+    text_at,
+)
+from policygen.untrusted import visible
+
+name = "a Kernel Tuner cache"
+PROGRAM = "Kernel Tuner"
+MILLISECONDS = 1e-3
+ERROR = "__error__"
+ERRORS: Mapping[str, tuple[TunedFailureKind, str]] = {
+    "InvalidConfig": ("invalid", "Kernel Tuner: the configuration is not valid"),
+    "CompilationFailedConfig": ("compile", "Kernel Tuner: it does not compile"),
+    "RuntimeFailedConfig": ("error", "Kernel Tuner: it fails when it runs"),
+    "ErrorConfig": ("error", "Kernel Tuner: it failed"),
+}
+VERSION = "1."
+"""Of schemas that some releases name; a file without one is fine."""
+
+
+def is_it(data: bytes) -> bool:
+    """Whether a file is a cache, also one that was cut off."""
+    head = data[: 1 << 22]
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(
+        f'"{key}"'.encode() in head for key in ("kernel_name", "tune_params_keys")
+    )
+
+
+def read(path: Path, data: bytes) -> TunedFile:
+    """What a cache says."""
+    parsed, told = parse_open(path, data)
+    document = members(path, "the document", parsed)
+    version = document.get("schema_version")
+    if version is not None and not (isinstance(version, str) and version.startswith(VERSION)):
+        raise InputError(
+            f"{path}: a cache of schema {quoted(str(version)[:LETTERS])}; policygen knows"
+            f" {VERSION}x"
+        )
+    keys = _parameters(path, document)
+    entries = tuple(_entries(path, document, keys))
+    if not entries:
+        raise InputError(f"{path}: the cache has no configuration", "Nothing was measured yet.")
+    return TunedFile(
+        path=path,
+        program=PROGRAM,
+        device=text_at(path, "device_name", document.get("device_name")),
+        kernel=text_at(path, "kernel_name", document.get("kernel_name")),
+        size=size_of(document.get("problem_size")),
+        parameters=keys,
+        entries=entries,
+        notes=(told,) if told else (),
+    )
+
+
+def size_of(found: object) -> str | None:
+    """`1000000`, or `4096x4096`; none where a function said it when the kernel was tuned."""
+    sizes = found if isinstance(found, list) else [found]
+    fine = [one for one in sizes if _is_size(one)]
+    if len(fine) != len(sizes) or not 0 < len(sizes) <= 3:
+        return None
+    while len(fine) > 1 and fine[-1] == 1:
+        fine.pop()
+    return "x".join(map(str, fine))
+
+
+def _is_size(found: object) -> bool:
+    return isinstance(found, int) and not isinstance(found, bool) and 0 < found < 1 << 63
+
+
+def _parameters(path: Path, document: Mapping[str, Any]) -> dict[str, tuple[TunedValue, ...]]:
+    """The parameters in their order, each with its declared values."""
+    keys = listed_at(path, "tune_params_keys", document.get("tune_params_keys"))
+    declared = members(path, "tune_params", document.get("tune_params", {}))
+    found: dict[str, tuple[TunedValue, ...]] = {}
+    for key in keys[: MOST_PARAMETERS + 1]:
+        if not isinstance(key, str) or key in found:
+            raise InputError(f"{path}: tune_params_keys has {_named(key)} twice, or as no name")
+        values = listed_at(path, f"tune_params of {quoted(key)}", declared.get(key, []))
+        found[key] = tuple(_value(path, f"tune_params of {quoted(key)}", one) for one in values)
+    if not found or len(found) > MOST_PARAMETERS:
+        raise InputError(f"{path}: {len(keys)} parameters, and 1 to {MOST_PARAMETERS} are possible")
+    return found
+
+
+def _named(key: object) -> str:
+    return quoted(key) if isinstance(key, str) else kind_of(key)
+
+
+def _value(path: Path, place: str, found: object) -> TunedValue:
+    if not isinstance(found, bool | int | float | str):
+        raise InputError(
+            f"{path}: {place}: {kind_of(found)} is no value that a parameter can have",
+            "A number, a text or a truth value is one.",
+        )
+    if isinstance(found, str) and len(found) > LETTERS:
+        raise InputError(f"{path}: {place}: a text of more than {LETTERS} letters: {quoted(found)}")
+    return found
+
+
+def _entries(
+    path: Path, document: Mapping[str, Any], keys: Mapping[str, object]
+) -> Iterator[TunedEntry]:
+    """Each configuration; its own values count, and not how its line is called."""
+    lines = pairs_of(path, "cache", document.get("cache"))
+    for number, (line, found) in enumerate(islice(lines, MOST_ENTRIES + 1)):
+        if number == MOST_ENTRIES:
+            raise InputError(f"{path}: more than {MOST_ENTRIES:,} configurations")
+        place = f"cache {quoted(line)}"
+        cells = members(path, place, found)
+        if missing := [key for key in keys if key not in cells]:
+            raise InputError(
+                f"{path}: {place} has no value of {quoted(missing[0])}",
+                "All of tune_params_keys have one.",
+            )
+        yield TunedEntry(
+            values={key: _value(path, f"{place}: {quoted(key)}", cells[key]) for key in keys},
+            outcome=_outcome(path, place, cells, keys),
+            compiling=lasting(cells.get("compile_time"), MILLISECONDS),
+            running=lasting(cells.get("benchmark_time"), MILLISECONDS),
+            at=str(cells.get("timestamp", ""))[:LETTERS],
+        )
+
+
+def _outcome(
+    path: Path, place: str, cells: Mapping[str, Any], keys: Mapping[str, object]
+) -> TunedTimes | TunedFailure:
+    error = cells.get(ERROR)
+    if error is None:
+        others = (cell for key, cell in cells.items() if key not in keys)
+        error = next((cell for cell in others if isinstance(cell, str) and cell in ERRORS), None)
+    if error is None:
+        return outcome_of(path, place, cells.get("time"), cells.get("times"), MILLISECONDS)
+    known = ERRORS.get(error) if isinstance(error, str) else None
+    kind, reason = known or ("error", f"Kernel Tuner: {visible(str(error)[:LETTERS])}")
+    return TunedFailure(kind, reason)

@@ -1,0 +1,158 @@
+"""T4, the results of the auto-tuning methodology: a list of configurations and what they took.
+
+It names neither the kernel nor the size of the problem; the device since 1.1. KTT writes all values
+of parameters as texts: one that is an integer is one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from policygen.errors import InputError
+from policygen.results.tuners.tuned import (
+    LETTERS,
+    MOST_ENTRIES,
+    MOST_PARAMETERS,
+    TunedEntry,
+    TunedFailure,
+    TunedFailureKind,
+    TunedFile,
+    TunedTimes,
+    TunedValue,
+)
+from policygen.results.tuners.tuner_json import (
+    kind_of,
+    lasting,
+    listed_at,
+    members,
+    outcome_of,
+    parse_json,
+    quoted,
+    text_at,
+    written,
+)
+from policygen.untrusted import visible
+
+name = "T4 results"
+UNITS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
+SHORT_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+CORRECT = "correct"
+INVALID: Mapping[str, tuple[TunedFailureKind, str]] = {
+    "timeout": ("hang", "T4: timeout"),
+    "compile": ("compile", "T4: it does not compile"),
+    "runtime": ("error", "T4: it fails when it runs"),
+    "correctness": ("wrong", "T4: its results are wrong"),
+    "constraints": ("invalid", "T4: the configuration is not valid"),
+}
+VERSION = "1."
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
+
+
+def is_it(data: bytes) -> bool:
+    """Whether a file is such results."""
+    head = data[: 1 << 22]
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(
+        f'"{key}"'.encode() in head for key in ("results", "configuration", "invalidity")
+    )
+
+
+def read(path: Path, data: bytes) -> TunedFile:
+    """What it says."""
+    document = members(path, "the document", parse_json(path, data))
+    # KTT writes none.
+    version = document.get("schema_version", VERSION)
+    if not isinstance(version, str) or not version.startswith(VERSION):
+        raise InputError(
+            f"{path}: T4 results of version {quoted(str(version)[:LETTERS])}; policygen knows"
+            f" {VERSION}x"
+        )
+    facts = members(path, "metadata", document.get("metadata", {}))
+    unit = facts.get("timeunit")
+    if not isinstance(unit, str) or unit not in UNITS:
+        raise InputError(
+            f"{path}: metadata has no timeunit, so that its times may be of any unit",
+            f"Where the unit is known, write it into the file: one of {', '.join(UNITS)}.",
+        )
+    results = listed_at(path, "results", document.get("results"))
+    entries = tuple(_entries(path, results, UNITS[unit]))
+    if not entries:
+        raise InputError(f"{path}: there is no configuration", "Nothing was measured yet.")
+    return TunedFile(
+        path=path,
+        program=text_at(path, "autotuner", facts.get("autotuner")) or "T4",
+        device=text_at(path, "device", facts.get("device")),
+        kernel=None,
+        size=None,
+        parameters=dict.fromkeys(entries[0].values, ()),
+        entries=entries,
+    )
+
+
+def _entries(path: Path, results: list[Any], unit: float) -> Iterator[TunedEntry]:
+    for number, one in enumerate(islice(results, MOST_ENTRIES + 1)):
+        if number == MOST_ENTRIES:
+            raise InputError(f"{path}: more than {MOST_ENTRIES:,} configurations")
+        place = f"results[{number}]"
+        cells = members(path, place, one)
+        times = members(path, f"{place} times", cells.get("times"))
+        compiling = times.get("compilation", times.get("compilation_time"))
+        yield TunedEntry(
+            values=_configuration(path, place, cells),
+            outcome=_outcome(path, place, cells, times, unit),
+            compiling=lasting(compiling, unit),
+            running=lasting(times.get("benchmark"), unit),
+            at=str(cells.get("timestamp", ""))[:LETTERS],
+        )
+
+
+def _configuration(path: Path, place: str, cells: Mapping[str, Any]) -> dict[str, TunedValue]:
+    found = members(path, f"{place} configuration", cells.get("configuration"))
+    if not 0 < len(found) <= MOST_PARAMETERS:
+        raise InputError(
+            f"{path}: {place}: {len(found)} parameters, and 1 to {MOST_PARAMETERS} are possible"
+        )
+    for key, value in found.items():
+        where = f"{path}: {place} configuration {quoted(key)}"
+        if not isinstance(value, bool | int | float | str):
+            raise InputError(
+                f"{where}: {kind_of(value)} is no value that a parameter can have",
+                "A number, a text or a truth value is one.",
+            )
+        if isinstance(value, str) and len(value) > LETTERS:
+            raise InputError(f"{where}: a text of more than {LETTERS} letters")
+    return {key: _number(value) for key, value in found.items()}
+
+
+def _number(value: TunedValue) -> TunedValue:
+    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
+
+
+def _outcome(
+    path: Path, place: str, cells: Mapping[str, Any], times: Mapping[str, Any], unit: float
+) -> TunedTimes | TunedFailure:
+    state = cells.get("invalidity")
+    if state != CORRECT:
+        known = INVALID.get(state) if isinstance(state, str) else None
+        kind, reason = known or ("error", f"T4: {visible(str(state)[:LETTERS])}")
+        return TunedFailure(kind, reason)
+    if cells.get("correctness") == 0:
+        return TunedFailure("wrong", "T4: its results are wrong")
+    samples = times.get("runtimes") or None
+    if samples:
+        return outcome_of(path, place, None, samples, unit)
+    mean, scale = _mean(path, place, cells, unit)
+    return outcome_of(path, place, mean, None, scale)
+
+
+def _mean(path: Path, place: str, cells: Mapping[str, Any], unit: float) -> tuple[object, float]:
+    """The measurement that is called `time`, and its unit."""
+    for one in listed_at(path, f"{place} measurements", cells.get("measurements", [])):
+        found = members(path, f"{place} measurements", one)
+        if found.get("name") == "time":
+            said, value = found.get("unit", ""), found.get("value")
+            if said == "" or (isinstance(said, str) and said in SHORT_UNITS):
+                return value, SHORT_UNITS.get(said, unit)
+            return f"{written(value)} {written(said)}", unit
+    return None, unit
