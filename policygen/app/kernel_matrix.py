@@ -45,15 +45,9 @@ def strategy_matrix(files: Sequence[str], where: Filter, by: str | None = None) 
 
 
 def _of_database(database: Database, where: Filter, by: str | None) -> Iterator[KernelMatrix]:
-    names = {
-        str(name)
-        for (name,) in database.connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table'"
-        )
-    }
-    if not {ROWS, SESSIONS} <= names:
+    facts = kernel_facts(database)
+    if not facts.starts:
         return
-    facts = kernel_facts(database.connection, names)
     for (kernel, gpu), measured in _measured(database, facts).items():
         if where.pattern.match(kernel):
             yield _Kernel(kernel, gpu, measured, facts).matrix(by)

@@ -92,7 +92,9 @@ def _as_kernels(ready: Mapping[Point, _Ready], arch: str) -> dict[Point, OpenedW
     """Those of a kernel of one's own, which asks the compiler nothing."""
     maker = taken_kernel()
     return {
-        point: OpenedWorkload(KernelWorkload(maker, benchmark, point, arch), space, runs)
+        point: OpenedWorkload(
+            KernelWorkload(maker, benchmark, point, arch), replace(space, only=maker.only), runs
+        )
         for point, (benchmark, space, runs) in ready.items()
         if maker is not None and benchmark.name in maker.names
     }

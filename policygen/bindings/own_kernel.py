@@ -171,6 +171,12 @@ class KernelMaker:
         return found
 
     @property
+    def only(self) -> dict[str, tuple[int, ...]]:
+        """The values of each parameter, rising."""
+        every = self.given.every_parameter
+        return {label: tuple(sorted(one.numbers)) for label, one in every.items()}
+
+    @property
     def start(self) -> dict[str, int]:
         """What parameters are today."""
         return {label: one.start for label, one in self.given.every_parameter.items()}

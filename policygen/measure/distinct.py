@@ -1,7 +1,7 @@
 """Which variants can be, and which of them come to the same policy."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, product
 from math import prod
@@ -211,7 +211,9 @@ class Classifier:
         return _Outcome(numbers.setdefault(tuple(fields.items()), len(numbers)), fields)
 
 
-def _delay_counts(ids: range, delays: range, latencies: range) -> tuple[int, int]:
+def _delay_counts(
+    ids: Sequence[int], delays: Sequence[int], latencies: Sequence[int]
+) -> tuple[int, int]:
     """How many ways to wait can be, and how many differ: some ignore what others use."""
     known = {one.id: one for one in types().delays}
     possible = {"ns": _possible(delays), "l2w": _possible(latencies)}
@@ -226,7 +228,7 @@ def _delay_counts(ids: range, delays: range, latencies: range) -> tuple[int, int
     return can, differ
 
 
-def _possible(values: range) -> int:
+def _possible(values: Sequence[int]) -> int:
     return sum(_is_possible(value) for value in values)
 
 

@@ -1,11 +1,13 @@
 """What a database keeps of kernels of one's own: launches, what words mean, how fast a copy is."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import astuple, fields
 
 from policygen.measure.device import Launch
 from policygen.measure.writer import DatabaseWriter
-from policygen.results.launched import LAUNCHES, PEAKS, STARTS, WORDS
+from policygen.results.launched import KERNELS, LAUNCHES, PEAKS
+from policygen.results.provenance import VALUE_TABLE, VALUES
 
 _COLUMNS = ", ".join(f"{one.name} INTEGER NOT NULL" for one in fields(Launch))
 _NAMED = "algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL"
@@ -38,15 +40,11 @@ def keep_words(
 ) -> None:
     """Writes what the numbers of a parameter stand for."""
     with writer.writing() as connection:
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {WORDS} (algorithm TEXT NOT NULL,"
-            " parameter TEXT NOT NULL, value INTEGER NOT NULL, word TEXT NOT NULL,"
-            " UNIQUE(algorithm, parameter, value))"
-        )
+        connection.execute(VALUE_TABLE)
         connection.executemany(
-            f"INSERT OR REPLACE INTO {WORDS} VALUES (?, ?, ?, ?)",  # noqa: S608
+            f"INSERT OR REPLACE INTO {VALUES} VALUES (?, ?, ?, ?)",  # noqa: S608
             [
-                (algorithm, parameter, value, word)
+                (algorithm, parameter, value, json.dumps(word))
                 for parameter, lot in words.items()
                 for value, word in enumerate(lot)
             ],
@@ -57,11 +55,11 @@ def keep_start(writer: DatabaseWriter, algorithm: str, kernel: str, variant: str
     """Writes of which kernel something is a class of sizes, and which variant base is."""
     with writer.writing() as connection:
         connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {STARTS} (algorithm TEXT NOT NULL UNIQUE,"
+            f"CREATE TABLE IF NOT EXISTS {KERNELS} (algorithm TEXT NOT NULL UNIQUE,"
             " kernel TEXT NOT NULL, variant TEXT NOT NULL)"
         )
         connection.execute(
-            f"INSERT OR REPLACE INTO {STARTS} VALUES (?, ?, ?)",  # noqa: S608
+            f"INSERT OR REPLACE INTO {KERNELS} VALUES (?, ?, ?)",  # noqa: S608
             (algorithm, kernel, variant),
         )
 

@@ -5,7 +5,7 @@ A space has up to 10^21 of them: nothing here makes a list of all.
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
@@ -24,6 +24,8 @@ class SearchSpace:
 
     benchmark: BenchmarkBinding
     given: tuple[ParameterRange, ...]
+    only: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Parameter → its values, rising, where they are not all of its range."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -31,9 +33,9 @@ class SearchSpace:
         return tuple(one.label for one in self.given)
 
     @property
-    def ranges(self) -> dict[str, range]:
+    def ranges(self) -> dict[str, Sequence[int]]:
         """The values of each parameter."""
-        return {one.label: one.values for one in self.given}
+        return {one.label: self.only.get(one.label, one.values) for one in self.given}
 
     @property
     def macros(self) -> dict[str, str]:
@@ -43,22 +45,22 @@ class SearchSpace:
     @property
     def count(self) -> int:
         """How many variants there are, base not counted."""
-        return prod(len(one.values) for one in self.given)
+        return prod(len(values) for values in self.ranges.values())
 
     def at(self, index: int) -> dict[str, int]:
         """The variant at a place in the order of the space: the last parameter varies first."""
         if not 0 <= index < self.count:
             raise IndexError(index)
         found = {}
-        for one in reversed(self.given):
-            index, place = divmod(index, len(one.values))
-            found[one.label] = one.values[place]
+        for label, values in reversed(self.ranges.items()):
+            index, place = divmod(index, len(values))
+            found[label] = values[place]
         return {label: found[label] for label in self.labels}
 
     def __iter__(self) -> Iterator[dict[str, int]]:
         """All variants, one after the other."""
         labels = self.labels
-        for values in product(*(one.values for one in self.given)):
+        for values in product(*self.ranges.values()):
             yield dict(zip(labels, values, strict=True))
 
     def sample(self, count: int, seed: int) -> list[dict[str, int]]:

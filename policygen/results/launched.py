@@ -1,15 +1,16 @@
 """What a database has of kernels of one's own: launches, what words mean, how fast a copy is."""
 
-import sqlite3
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from policygen.model.labels import is_label
+from policygen.results.database import Database
+from policygen.results.imported import imported_facts
 from policygen.results.provenance import OWN
 
 LAUNCHES = f"{OWN}launches"
-WORDS = f"{OWN}words"
-STARTS = f"{OWN}starts"
+KERNELS = f"{OWN}kernels"
 PEAKS = f"{OWN}peaks"
 MOST = 1e18
 """More bytes than anybody moves."""
@@ -47,10 +48,12 @@ class KernelFacts:
     """Bytes that a copy moves in a second."""
 
 
-def kernel_facts(connection: sqlite3.Connection, names: Collection[str]) -> KernelFacts:
+def kernel_facts(database: Database) -> KernelFacts:
     """Reads what is there; what is damaged is not known."""
+    connection = database.connection
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    names = {str(name) for (name,) in tables}
     launches: dict[tuple[str, str, str], KernelLaunch] = {}
-    words: dict[tuple[str, str], dict[int, str]] = {}
     starts: dict[str, tuple[str, str]] = {}
     peaks: list[float] = []
     if LAUNCHES in names:
@@ -62,22 +65,29 @@ def kernel_facts(connection: sqlite3.Connection, names: Collection[str]) -> Kern
                 isinstance(t, str) for t in (algorithm, workload, variant)
             ):
                 launches[algorithm, workload, variant] = found
-    if WORDS in names:
-        for algorithm, parameter, value, word in connection.execute(
-            f"SELECT algorithm, parameter, value, word FROM {WORDS}"  # noqa: S608
-        ):
-            if isinstance(value, int) and isinstance(word, str):
-                words.setdefault((str(algorithm), str(parameter)), {})[value] = word
-    if STARTS in names:
+    if KERNELS in names:
         for algorithm, kernel, variant in connection.execute(
-            f"SELECT algorithm, kernel, variant FROM {STARTS}"  # noqa: S608
+            f"SELECT algorithm, kernel, variant FROM {KERNELS}"  # noqa: S608
         ):
             if is_label(str(variant)):
                 starts[str(algorithm)] = str(kernel), str(variant)
     if PEAKS in names:
         told = connection.execute(f"SELECT bytes FROM {PEAKS}")  # noqa: S608
         peaks = [one for (one,) in told if isinstance(one, float) and 0 < one < MOST]
+    words = {
+        key: {number: _word(text) for number, text in texts.items()}
+        for key, texts in imported_facts(database).values.items()
+    }
     return KernelFacts(launches, words, starts, max(peaks, default=None))
+
+
+def _word(text: str) -> str:
+    """A value that is kept as JSON."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, str) else text
 
 
 def _launch(told: list[object]) -> KernelLaunch | None:

@@ -70,6 +70,10 @@ SEARCH_TABLES = (
     f"CREATE INDEX IF NOT EXISTS {RUNGS}_of ON {RUNGS} (algorithm, bench, workload, variant)",
 )
 
+VALUE_TABLE = (
+    f"CREATE TABLE IF NOT EXISTS {VALUES} (algorithm TEXT NOT NULL, parameter TEXT NOT NULL,"
+    " value INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(algorithm, parameter, value))"
+)
 # An import writes these besides, and merging keeps them. `base` is the label of what stands as
 # `base` among the results; `warmup` first launches of each configuration are left out; `text` is
 # what a number in a label stands for, as JSON.
@@ -78,8 +82,7 @@ IMPORT_TABLES = (
     " workload TEXT NOT NULL, base TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,"
     " program TEXT NOT NULL, kernel TEXT, device TEXT, size TEXT NOT NULL,"
     " warmup INTEGER NOT NULL, entries INTEGER NOT NULL)",
-    f"CREATE TABLE IF NOT EXISTS {VALUES} (algorithm TEXT NOT NULL, parameter TEXT NOT NULL,"
-    " value INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(algorithm, parameter, value))",
+    VALUE_TABLE,
 )
 
 
