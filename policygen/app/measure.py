@@ -16,6 +16,7 @@ from policygen.app.measure_variants import (
     compile_lot,
     work_folder,
 )
+from policygen.app.sanitized import sanitized
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import CompiledWorkload
@@ -26,6 +27,7 @@ from policygen.measure.noise import measure_noise
 from policygen.measure.nvbench_program import NvbenchSettings
 from policygen.measure.nvbench_rounds import controlling_nvbench, nvbench_options
 from policygen.measure.objects import ObjectCompiler, runtime_of
+from policygen.measure.outcomes import Failure
 from policygen.measure.run import Findings, WorkloadTask, measure_workload
 from policygen.measure.runs import WorkloadRun
 from policygen.measure.sessions import About
@@ -62,6 +64,8 @@ class Effort:
     """How many units are compiled at once; none: as many as cores and memory allow."""
     patience: float = 0.0
     """Seconds to wait for a GPU that somebody else measures on."""
+    sanitize: bool = False
+    """Whether compute-sanitizer looks at each variant before it is measured."""
     method: Method = "events"
     """What times runs; NVBench has one runtime workload in each process."""
 
@@ -98,6 +102,13 @@ def measure_variants(
         if runners := [one.runner for each in made.values() for one in _fine(each)]:
             runtime = runtime_of(toolchain)
             command = worker_command(effort.gpu, runners[0], runtime)
+            fine = {point: _fine(each) for point, each in made.items()}
+            keeps = lambda values: is_meant(values, where)  # noqa: E731
+            bad = (
+                sanitized(session, lot.chosen, fine, command, keeps, effort.patience)
+                if effort.sanitize
+                else {}
+            )
             start = controlling
             if effort.method == "nvbench":
                 start = controlling_nvbench
@@ -120,7 +131,10 @@ def measure_variants(
             rows.time("compiling", compiled)
             keep_kernel(rows)
             for point, one in lot.chosen.items():
-                task = _MeasuringTask(session, controller, rows, one, made[point], where, effort)
+                told = bad.get(point, {})
+                task = _MeasuringTask(
+                    session, controller, rows, one, made[point], where, effort, told
+                )
                 workloads.append(_measured(task, point))
             keep_bandwidth(rows, controller)
         return MeasuredVariants(
@@ -154,6 +168,15 @@ class _MeasuringTask:
     """One for each sub-benchmark."""
     where: Filter
     effort: Effort
+    bad: Mapping[str, str]
+    """Variants that must not run, and why."""
+
+    def refuse(self, asked: WorkloadTask) -> None:
+        """Writes why they are not measured, on the first runtime workload."""
+        first, *_ = asked.points
+        self.rows.prepare(first.spot, asked.declared)
+        for label, reason in self.bad.items():
+            self.rows.fail(first.spot, label, Failure("error", reason))
 
 
 def _measured(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
@@ -167,6 +190,7 @@ def _measured(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
     found: list[tuple[WorkloadTask, Findings]] = []
     for run, made in zip(task.chosen.opened.runs, _fine(task.made), strict=True):
         asked = _asked(task, run, made)
+        task.refuse(asked)
         findings = measure_workload(
             task.controller,
             task.rows,

@@ -74,6 +74,7 @@ COUNT = click.IntRange(min=1)
 @click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="Its number.")
 @wait_option
 @click.option("--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]")
+@click.option("--sanitize", is_flag=True, help="Let compute-sanitizer look at each variant before.")
 @click.option(
     "--method",
     type=click.Choice(["events", "nvbench"]),
@@ -119,6 +120,7 @@ def measure(output: Output, *, compile_only: bool, doctor: bool, **given: Any) -
         gpu=given["gpu"],
         slots=given["jobs"],
         patience=given["wait"],
+        sanitize=given["sanitize"],
         method=given["method"],
     )
     session = start(given["cub"], quiet=output.quiet)

@@ -64,17 +64,18 @@ def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:
 
 def find_disassembler(toolchain: Toolchain) -> Path:
     """Finds cuobjdump beside nvcc, else on PATH; it starts nvdisasm, which must be there, too."""
-    _tool("nvdisasm", toolchain)
-    return _tool("cuobjdump", toolchain)
+    find_tool("nvdisasm", toolchain, to_install())
+    return find_tool("cuobjdump", toolchain, to_install())
 
 
-def _tool(name: str, toolchain: Toolchain) -> Path:
+def find_tool(name: str, toolchain: Toolchain, remedy: str) -> Path:
+    """Finds a program beside nvcc, else on PATH."""
     beside = toolchain.nvcc.with_name(name)
     if beside.is_file():
         return beside
     if found := which(name):
         return Path(found)
-    raise MissingToolError(name, to_install())
+    raise MissingToolError(name, remedy)
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterable[Path]:

@@ -3,10 +3,11 @@
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
-from policygen.app import measure
+from policygen.app import measure, sanitized
 from policygen.cli.main import main
 from policygen.measure.compiling import CompiledWorkload
 from policygen.measure.device import VariantFunction
@@ -201,3 +202,32 @@ def test_of_many_the_best_are_shown(simulated, capsys):
     scores = [float(row.split()[0]) for row in out.splitlines() if "not sure" in row]
     assert len(scores) == 20
     assert scores == sorted(scores, reverse=True)
+
+
+def test_what_the_sanitizer_finds_costs_the_variant(simulated, monkeypatch, tmp_path, capsys):
+    asked = []
+
+    def sanitize(tool, command, workloads, **_):
+        asked.append((tool.name, *workloads))
+        return [{SLOW: "compute-sanitizer: Invalid __global__ read of size 4 bytes"}]
+
+    monkeypatch.setattr(sanitized, "find_sanitizer", lambda _: Path("compute-sanitizer"))
+    monkeypatch.setattr(sanitized, "sanitize", sanitize)
+    names = f"{FAST},{SLOW}"
+    db = str(tmp_path / "run.db")
+    assert simulated("--variant", names, "--sanitize", "--json", "--db", db) == 1
+    (workload,) = told(capsys).workloads
+    fast, slow = workload.variants
+    assert fast.score > 1
+    assert slow.failed.reason == "compute-sanitizer: Invalid __global__ read of size 4 bytes"
+    ((tool, looked),) = asked
+    assert tool == "compute-sanitizer"
+    assert looked.case.axes == (1 << 16,)
+    assert [one.variant for one in looked.variants] == [FAST, SLOW]
+
+
+def test_base_that_the_sanitizer_refuses_ends_all(simulated, monkeypatch, capsys):
+    monkeypatch.setattr(sanitized, "find_sanitizer", lambda _: Path("compute-sanitizer"))
+    monkeypatch.setattr(sanitized, "sanitize", lambda *_, **__: [{"base": "it reads nowhere"}])
+    assert simulated("--variant", FAST, "--sanitize") == 2
+    assert "base of cub.bench.reduce.sum must not run: it reads nowhere" in capsys.readouterr().err
