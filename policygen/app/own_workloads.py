@@ -15,7 +15,7 @@ from policygen.bindings.taken import is_kernel, taking, taking_kernel
 from policygen.errors import InputError
 from policygen.rendering import fill
 
-TEMPLATE = "own/workload.toml.j2"
+TEMPLATE, KERNEL = "own/workload.toml.j2", "own/kernel.toml.j2"
 
 
 @contextmanager
@@ -50,7 +50,9 @@ def with_workload(
 
 
 def workload_template(algorithm: str) -> str:
-    """A commented start of a workload's file; an algorithm may be named by its last part."""
+    """A commented start of a workload's file, or a kernel's; an algorithm by its last part, too."""
+    if algorithm == "kernel":
+        return fill(KERNEL, {})
     calls = [one for binding in bindings() for one in binding.own]
     plain = algorithm.lower().removeprefix("device").replace("_", "")
     near = [

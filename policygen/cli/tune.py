@@ -42,7 +42,8 @@ from policygen.report.views.tune import print_tuned
 @click.option(
     "--template",
     metavar="ALGORITHM",
-    help="Print a commented start of FILE for an algorithm, reduce for one, and do nothing else.",
+    help="Print a commented start of FILE for an algorithm, reduce for one, or for a kernel, and do"
+    " nothing else.",
 )
 @partial(budget_option, default="10m")
 @partial(out_option, text="The header to write.")
