@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Self
 
 import numpy as np
@@ -20,8 +21,6 @@ LIMIT = 10.0
 """Seconds for one batch; whole ones take milliseconds, damaged ones can take for ever."""
 WHOLE = bytes.fromhex("66707929870ef0ff0001fe000000ff000000ff000000ff00f33bd3dc6b08260000000000")
 """Two samples of 1 and 2 seconds."""
-PATIENCE = 5.0
-"""Seconds that a worker has to end."""
 
 
 class Decoder:
@@ -121,11 +120,8 @@ def _start() -> Child:
 
 
 def _stop(worker: Child) -> None:
+    worker.kill()  # it has nothing to end with, and would take its time
     for end in (worker.process.stdin, worker.process.stdout):
         if end is not None:
-            try:
+            with suppress(BrokenPipeError):
                 end.close()
-            except BrokenPipeError:
-                continue
-    worker.wait(PATIENCE)
-    worker.kill()
