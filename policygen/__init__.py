@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from policygen.app.emit import emit_selectors as emit_selectors
     from policygen.app.filters import Filter as Filter
     from policygen.app.inputs import ResultFiles as ResultFiles
+    from policygen.app.kernel_matrix import strategy_matrix as strategy_matrix
     from policygen.app.lint import audit_lint as audit_lint
     from policygen.app.measure import Effort as Effort
     from policygen.app.measure import measure_variants as measure_variants
@@ -75,6 +76,7 @@ _EXPORTS = {
     "app.emit": ("emit_selectors",),
     "app.filters": ("Filter",),
     "app.inputs": ("ResultFiles",),
+    "app.kernel_matrix": ("strategy_matrix",),
     "app.lint": ("audit_lint",),
     "app.new_benchmark": ("new_benchmark",),
     "app.pages": ("render_page",),

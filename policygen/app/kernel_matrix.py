@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 from statistics import fmean, stdev
 
-from policygen.app.filters import Filter
+from policygen.app.filters import EVERYTHING, Filter
 from policygen.bindings.own_kernel import RUNTIME
 from policygen.errors import InputError
 from policygen.measure.student import student
@@ -29,7 +29,9 @@ Times = dict[int, list[float]]
 """By session the medians of its processes, in their order."""
 
 
-def strategy_matrix(files: Sequence[str], where: Filter, by: str | None = None) -> StrategyMatrix:
+def strategy_matrix(
+    files: Sequence[str], where: Filter = EVERYTHING, by: str | None = None
+) -> StrategyMatrix:
     """Compares the values of a parameter as sets: at each size the best variant of each value."""
     paths = expand(files)
     kernels: list[KernelMatrix] = []
