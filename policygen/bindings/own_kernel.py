@@ -164,13 +164,11 @@ class KernelMaker:
         found = {}
         for label, one in self.given.every_parameter.items():
             if variant[label] not in one.numbers:
-                raise InputError(
-                    f"{label} = {variant[label]} is none of its values", f"values of {label}"
-                )
+                raise InputError(f"{label} = {variant[label]} is none of its values")
             found[label] = one.words[variant[label]] if one.words else str(variant[label])
         for text in self.given.constraints:
             if not Expression(text).value(variant):
-                raise InputError(f"it breaks {text}", text)
+                raise InputError(f"it breaks {text}")
         return found
 
     @property
