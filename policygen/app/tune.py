@@ -64,7 +64,7 @@ def tune_program(
     )
     if kernel is not None:
         made = kernel_header(session, kernel, database, searched.arch, header.path, rules)
-        written = str(header.path) if made.changed else None
+        written = str(header.path) if made.changed or made.has_already else None
         return TunedProgram(searched=searched, emitted=None, kernel=made, header=written)
     emitted = None
     if _wins(database, where, rules):
