@@ -191,7 +191,7 @@ class LaunchingDevice(SimulatedDevice):
     """One with kernels of one's own."""
 
     def launch(self, one):
-        return LAUNCH if one.variant.startswith("ipt") else None
+        return None if one.variant == "base" else LAUNCH
 
     def bandwidth(self):
         self._does(self.plan.copies)
