@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,6 +55,11 @@ def load_toml(path: Path, model: type[Model]) -> Model:
         raise InputError(f"{path} is not UTF-8: byte {error.start}") from error
     # TOML allows both line endings, tomllib none but \n in its count of columns.
     values = _parse(path, text.replace("\r\n", "\n"))
+    return as_model(path, model, values)
+
+
+def as_model(path: Path, model: type[Model], values: Mapping[str, Any]) -> Model:
+    """What a file says as a model; what is wrong is named with file and key."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -22,8 +22,10 @@ from policygen.model.effect import Effect
 from policygen.model.emit import Emitted
 from policygen.model.headers import Headers
 from policygen.model.lint import LintReport
+from policygen.model.matrix import StrategyMatrix
 from policygen.model.measure import MeasureCompile
 from policygen.model.measured import MeasuredVariants
+from policygen.model.own_kernel import OwnKernel
 from policygen.model.own_workload import OwnWorkload
 from policygen.model.performance import VerifyPerformance
 from policygen.model.plan import Plan
@@ -59,6 +61,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Emitted,
     Headers,
     LintReport,
+    StrategyMatrix,
     MeasureCompile,
     MeasuredVariants,
     Searched,
@@ -81,6 +84,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
 FILES: dict[str, type[BaseModel]] = {
     "binding": Binding,
     "binding-types": Types,
+    "kernel": OwnKernel,
     "workload": OwnWorkload,
 }
 """Files that we read: their schemas serve an editor, and whoever writes a binding."""

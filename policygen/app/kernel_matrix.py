@@ -113,7 +113,7 @@ class _Kernel:
             strategies=tuple(names.values()),
             sizes=tuple(map(_size, sizes)),
             cells=tuple(cells),
-            peak=self.facts.peak,
+            peak=self.facts.peaks.get(self.gpu),
         )
 
     def _usual(self) -> str:
@@ -161,9 +161,9 @@ class _Kernel:
         verdict: MatrixVerdict = "best"
         if not is_best:
             verdict = "not known" if spread is None else "slower" if spread.high < 1 else "close"
-        launch = self.facts.launches.get((*size, label))
+        launch = self.facts.launches.get((self.gpu, *size, label))
         bandwidth = launch.traffic / seconds if launch and launch.traffic else None
-        peak = self.facts.peak
+        peak = self.facts.peaks.get(self.gpu)
         return MatrixCell(
             strategy=name,
             size=_size(size),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from policygen import __version__, resources
 from policygen.bindings.load import own_binding
-from policygen.bindings.own import taken_header
+from policygen.bindings.own import taken, taken_header
 from policygen.dialects.user.public import selector_for
 from policygen.errors import InputError
 from policygen.measure.runs import WorkloadRun, runs_of
@@ -31,6 +31,11 @@ def example_names(header: Path) -> tuple[Path, Path]:
         header.with_name(f"{header.stem}_example.cu"),
         header.with_name(f"{header.stem}_inputs.cuh"),
     )
+
+
+def example_places(header: Path) -> tuple[Path, ...]:
+    """The files that are written beside a header: for a workload of one's own alone."""
+    return () if taken() is None else example_names(header)
 
 
 def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:

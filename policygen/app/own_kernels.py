@@ -29,6 +29,9 @@ VERSION = "cub/version.cuh"
 CHAIN = "cub/own_chain.cuh"
 """What is no tuning, and asks which architecture is compiled for."""
 _CHAIN = re.compile(r"(?s)^// chain\n(.*?)^// end of chain\n", re.MULTILINE)
+_MADE = re.compile(
+    r"(?s)^(?:enum strategies|\[\[nodiscard\]\]|struct kernel_values).*?^\};?\n", re.MULTILINE
+)
 
 
 def kernel_header(
@@ -95,13 +98,21 @@ def new_header(maker: KernelMaker, arch: str) -> str:
 def _before(maker: KernelMaker, header: Path, arch: str) -> str:
     if not header.exists():
         return new_header(maker, arch)
-    text = header.read_text(encoding="utf-8")
-    if not _same_chain(text, new_header(maker, arch)):
+    check_header(maker, header)
+    return header.read_text(encoding="utf-8")
+
+
+def check_header(maker: KernelMaker, header: Path) -> None:
+    """Refuses a file in which no results can be written: it is of something else, or edited."""
+    if not header.exists():
+        return
+    text = header.read_bytes().decode(errors="replace")
+    if _no_tuning(text) != _no_tuning(new_header(maker, "sm90")):
         raise InputError(
-            f"{header} is no policy header of {maker.plain}, or its chain is another one",
+            f"{header} is no policy header of {maker.plain} as {maker.path.name} has it: its chain,"
+            " its classes of sizes or its members are other ones",
             "Name another file with -o.",
         )
-    return text
 
 
 def _divided(text: str) -> tuple[str, str]:
@@ -116,10 +127,9 @@ def _whole(tunings: str, chain: str) -> str:
     return tunings.replace(f"#include <{CHAIN}>\n", f"// chain\n{body}// end of chain\n")
 
 
-def _same_chain(text: str, other: str) -> bool:
-    """Whether what is no tuning is as it was made: nothing else in it is believed."""
-    found = [match and match[1] for match in map(_CHAIN.search, (text, other))]
-    return found[0] is not None and found[0] == found[1]
+def _no_tuning(text: str) -> list[str]:
+    """What is no tuning, and has to be as it was made: the chain, classes of sizes, members."""
+    return [one[0] for pattern in (_CHAIN, _MADE) for one in pattern.finditer(text)]
 
 
 def _old(header: Path) -> bytes:

@@ -14,6 +14,7 @@ from policygen.bindings.own import call_named
 from policygen.bindings.taken import is_kernel, taking, taking_kernel
 from policygen.errors import InputError
 from policygen.rendering import fill
+from policygen.source.benchmarks.kernel_files import read_kernel
 
 TEMPLATE, KERNEL = "own/workload.toml.j2", "own/kernel.toml.j2"
 
@@ -32,7 +33,7 @@ def with_workload(
             "Leave it out; -a still chooses among its sizes: -a Elements=1000000",
         )
     if is_kernel(path):
-        with taking_kernel(path) as kernel:
+        with taking_kernel(read_kernel(path)) as kernel:
             cub = session.cub
             cub = cub.model_copy(update={"includes": (*cub.include_folders, str(kernel.folder))})
             yield replace(session, cub=cub), replace(where, regex=kernel.pattern)

@@ -8,7 +8,7 @@ from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.app.measure import Effort, compile_time_part
 from policygen.app.own_example import example_names
-from policygen.app.own_kernels import kernel_header
+from policygen.app.own_kernels import check_header, kernel_header
 from policygen.app.search import Observer, SearchWanted, search_variants
 from policygen.app.search_places import SearchMachines
 from policygen.app.session import Session
@@ -49,6 +49,8 @@ def tune_program(
     kernel = taken_kernel()
     if kernel is None:
         check_takes_selectors(session.cub)
+    else:
+        check_header(kernel, header.path)
     rules = rules or Rules()
     searched = search_variants(
         session,
@@ -62,7 +64,7 @@ def tune_program(
     )
     if kernel is not None:
         made = kernel_header(session, kernel, database, searched.arch, header.path, rules)
-        written = str(header.path) if made.changed else None
+        written = str(header.path) if made.changed or made.has_already else None
         return TunedProgram(searched=searched, emitted=None, kernel=made, header=written)
     emitted = None
     if _wins(database, where, rules):

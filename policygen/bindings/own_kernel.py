@@ -37,7 +37,10 @@ class KernelMaker:
     @property
     def plain(self) -> str:
         """The same without what all of one's own have."""
-        return self.given.name or re.sub(r"\W", "_", self.path.stem)
+        if self.given.name:
+            return self.given.name
+        name = re.sub(r"\W", "_", self.path.stem, flags=re.ASCII)
+        return f"kernel_{name}" if name[0].isdigit() else name
 
     @property
     def source(self) -> Path:
@@ -161,13 +164,11 @@ class KernelMaker:
         found = {}
         for label, one in self.given.every_parameter.items():
             if variant[label] not in one.numbers:
-                raise InputError(
-                    f"{label} = {variant[label]} is none of its values", f"values of {label}"
-                )
+                raise InputError(f"{label} = {variant[label]} is none of its values")
             found[label] = one.words[variant[label]] if one.words else str(variant[label])
         for text in self.given.constraints:
             if not Expression(text).value(variant):
-                raise InputError(f"it breaks {text}", text)
+                raise InputError(f"it breaks {text}")
         return found
 
     @property
@@ -205,6 +206,11 @@ class KernelMaker:
         for name in filter(None, (given.kernel, given.header)):
             if not (self.folder / name).is_file():
                 raise InputError(f"{self.path}: there is no {name} beside it")
+        if not known:
+            raise InputError(
+                f"{self.path}: parameter is missing: nothing varies",
+                f"Say [parameter.NAME], several [[strategy]], or %RANGE% lines in {given.kernel}.",
+            )
         for text in given.constraints:
             self._cpp("constraints", text, known)
         for way in given.ways:
@@ -226,7 +232,8 @@ class KernelMaker:
         found = Expression(text)
         if unknown := sorted(found.names - known):
             raise InputError(
-                f"{self.path}: {what}: {unknown[0]} is not known", f"It has: {', '.join(known)}"
+                f"{self.path}: {what}: {unknown[0]} is not known",
+                f"It has: {', '.join(sorted(known))}",
             )
         return found.cpp
 

@@ -16,7 +16,11 @@ from policygen.report.views.matrix import print_matrix, render
 @click.command()
 @files_argument
 @click.option(
-    "-R", "regex", default="", help="Only kernels whose name begins with a match of REGEX."
+    "-R",
+    "regex",
+    default="",
+    metavar="REGEX",
+    help="Only kernels whose name begins with a match of REGEX.",
 )
 @click.option(
     "--by",

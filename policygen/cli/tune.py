@@ -7,12 +7,11 @@ from typing import Any
 import click
 
 from policygen.app.filters import Filter
-from policygen.app.own_example import example_files, example_names
+from policygen.app.own_example import example_files, example_places
 from policygen.app.own_workloads import workload_template
 from policygen.app.search import SearchWanted
 from policygen.app.session import open_session
 from policygen.app.tune import TunedHeader, tune_program
-from policygen.bindings.own import taken
 from policygen.cli.options import (
     cub_option,
     filter_options,
@@ -84,9 +83,8 @@ def tune(
     teller = telling(as_json=output.as_json, quiet=output.quiet)
     session = open_session(given["cub"], progress=teller.progress, note=warn)
     session, where = with_own(session, workload, Filter((), given["regex"], given["axes"], ()))
-    if taken() is not None:
-        for path in example_names(out.named):
-            check_free(path, force=out.force)
+    for path in example_places(out.named):
+        check_free(path, force=out.force)
     header = TunedHeader(out.named, given["namespace"])
     database = given["db"] or out.named.with_suffix(".db")
     with stop_asked() as asked:

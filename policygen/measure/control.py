@@ -160,7 +160,7 @@ class Controller:
 
         def take(one: VariantFunction, told: Told) -> None:
             known[one] = Failure("wrong", str(told["words"])) if "wrong" in told else None
-            if told.get("launch"):
+            if "launch" in told:
                 opened.launches[one.variant] = Launch(**told["launch"])
 
         for start in range(0, len(asked), AT_ONCE):

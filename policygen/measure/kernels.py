@@ -53,6 +53,7 @@ class KernelWorkload:
     def text(self, run: WorkloadRun, policies: Sequence[Policy | None]) -> str:
         """Writes a unit of variants; none is what the kernel has today."""
         given = self.maker.given
+        variants = [self._variant(n, one) for n, one in enumerate(policies)]
         values = {
             "source": given.kernel,
             "header": given.header,
@@ -67,7 +68,8 @@ class KernelWorkload:
             "reference": given.reference,
             "traffic": given.traffic and Expression(given.traffic).cpp,
             "elements": ELEMENTS,
-            "variants": [self._variant(n, one) for n, one in enumerate(policies)],
+            "kinds": sorted({str(one["memory"]) for one in variants} - {"device"}),
+            "variants": variants,
         }
         return fill(KERNEL, values)
 

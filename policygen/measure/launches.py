@@ -19,7 +19,7 @@ def keep_launches(
     spot: tuple[str, str, str],
     launches: Mapping[str, Launch],
 ) -> None:
-    """Writes those of a runtime workload; what is there of a variant is replaced."""
+    """Writes those of a runtime workload; what the session has of a variant is replaced."""
     if not launches:
         return
     places = ", ".join("?" * (5 + len(fields(Launch))))
@@ -27,7 +27,7 @@ def keep_launches(
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {LAUNCHES} (session INTEGER NOT NULL, {_NAMED},"
             f" variant TEXT NOT NULL, {_COLUMNS},"
-            " UNIQUE(algorithm, bench, workload, variant))"
+            " UNIQUE(session, algorithm, bench, workload, variant))"
         )
         connection.executemany(
             f"INSERT OR REPLACE INTO {LAUNCHES} VALUES ({places})",  # noqa: S608

@@ -120,14 +120,14 @@ class _Server:
             with self._failing(at):
                 wrong = self._device.check(one)
                 if wrong is None:
-                    self._tell(right=at, launch=self._launch(one))
+                    self._tell(right=at, **self._launch(one))
                 else:
                     self._tell(wrong=at, words=wrong)
 
-    def _launch(self, one: VariantFunction) -> dict[str, int] | None:
+    def _launch(self, one: VariantFunction) -> dict[str, Any]:
         device = self._device
         found = device.launch(one) if isinstance(device, TellsLaunches) else None
-        return None if found is None else asdict(found)
+        return {} if found is None else {"launch": asdict(found)}
 
     def _bandwidth(self, _: Request) -> None:
         if isinstance(self._device, TellsLaunches):

@@ -36,24 +36,35 @@ _COMPARED: dict[type[ast.cmpop], tuple[str, Callable[[int, int], bool]]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
 }
-_SIGNS: dict[type[ast.unaryop] | type[ast.boolop], str] = {
-    ast.USub: "-",
-    ast.Not: "!",
-    ast.And: "&&",
-    ast.Or: "||",
-}
+_JOINED: dict[type[ast.boolop], str] = {ast.And: " && ", ast.Or: " || "}
+
+
+def _natural(*numbers: int) -> None:
+    """Refuses what C and Python divide, or shift, otherwise."""
+    if min(numbers) < 0:
+        raise ValueError(f"{min(numbers)} is negative, and can be neither divided nor shifted")
+
+
+def _ceil_div(left: int, right: int) -> int:
+    _natural(left, right)
+    return -(-left // right)
+
+
 _FUNCTIONS: dict[str, _Number] = {
     "min": min,
     "max": max,
-    "ceil_div": lambda left, right: -(-left // right),
+    "ceil_div": _ceil_div,
 }
+_NATURAL = (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)
 _FAILS = (ZeroDivisionError, OverflowError, ValueError)
 _SHIFT = 62
+# ~a, a and b, 0x10, 1.5
+_STRANGE = re.compile(r"[~#]|\b(?:and|or|not)\b|\b[0-9][0-9_]*[A-Za-z.]\w*")
 
 
 @dataclass(frozen=True)
 class Expression:
-    """One that was read; its division is that of numbers that are not negative."""
+    """One that was read; what C and Python do otherwise to negative numbers is refused."""
 
     text: str
 
@@ -63,8 +74,11 @@ class Expression:
         # `/` of whole numbers is C's; `&&`, `||` and `!` are what C has for words.
         plain = re.sub(r"(?<![/])/(?![/])", "//", self.text)
         plain = plain.replace("&&", " and ").replace("||", " or ")
-        plain = re.sub(r"!(?!=)", " not ", plain).strip()
+        # `~` binds as `!` does in C, and `not` does not; it means nothing else here.
+        plain = re.sub(r"!(?!=)", "~", plain).strip()
         try:
+            if strange := _STRANGE.search(self.text):
+                raise ValueError(f"{strange[0]} means nothing in it")  # noqa: TRY301
             found = ast.parse(plain, mode="eval").body
             _check(found, DEPTH)
         except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
@@ -103,7 +117,7 @@ def _check(node: ast.AST, depth: int) -> None:
     match node:
         case ast.BinOp(op=op) if type(op) in _BINARY:
             pass
-        case ast.UnaryOp(op=ast.USub() | ast.Not()) | ast.BoolOp():
+        case ast.UnaryOp(op=ast.USub() | ast.Invert()) | ast.BoolOp():
             pass
         case ast.Compare(ops=[op]) if type(op) in _COMPARED:
             pass
@@ -152,7 +166,9 @@ def _value(node: ast.expr, names: Mapping[str, int]) -> int:
 
 
 def _binary(op: ast.operator, left: int, right: int) -> int:
-    if isinstance(op, ast.LShift | ast.RShift) and not 0 <= right < _SHIFT:
+    if isinstance(op, _NATURAL):
+        _natural(left, right)
+    if isinstance(op, ast.LShift | ast.RShift) and right >= _SHIFT:
         raise ValueError(f"{right} is no number of places to shift by")
     return _BINARY[type(op)][1](left, right)
 
@@ -161,12 +177,14 @@ def _cpp(node: ast.expr) -> str:  # noqa: PLR0911  a case for each kind
     match node:
         case ast.BinOp(left=left, op=op, right=right):
             return f"({_cpp(left)} {_BINARY[type(op)][0]} {_cpp(right)})"
-        case ast.UnaryOp(op=op, operand=inner):
-            return f"({_SIGNS[type(op)]}{_cpp(inner)})"
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return f"(-{_cpp(inner)})"
+        case ast.UnaryOp(operand=inner):
+            return f"({_cpp(inner)} ? 0ll : 1ll)"
         case ast.BoolOp(op=op, values=values):
-            return f"({f' {_SIGNS[type(op)]} '.join(map(_cpp, values))})"
+            return f"({_JOINED[type(op)].join(map(_cpp, values))} ? 1ll : 0ll)"
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return f"({_cpp(left)} {_COMPARED[type(op)][0]} {_cpp(right)})"
+            return f"({_cpp(left)} {_COMPARED[type(op)][0]} {_cpp(right)} ? 1ll : 0ll)"
         case ast.Call(func=ast.Name(id=name), args=[left, right]):
             return f"policygen_kernel::{name}({_cpp(left)}, {_cpp(right)})"
         case ast.Constant(value=int(value)):

@@ -25,3 +25,9 @@ class KernelHeader(Record):
     def changed(self) -> bool:
         """Whether something is written."""
         return bool(self.diff) and any(one.written for one in self.actions)
+
+    @property
+    def has_already(self) -> bool:
+        """Whether what is faster stands in it: nothing is written then."""
+        kept = any(one.decision == "keep" and one.variant for one in self.actions)
+        return not self.is_new and not self.changed and kept

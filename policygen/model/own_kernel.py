@@ -21,15 +21,40 @@ STRATEGY = "strategy"
 AT_LAUNCH = frozenset({"sms", "resident", "best_block"})
 """What the GPU says: its multiprocessors, the blocks that fit on all of them at once, and the
 threads of a block with which most of them are busy."""
-RESERVED = (ELEMENTS, STRATEGY, "block", "shared", "grid", "facts", "stream", "sizes", "buffers")
+RESERVED = frozenset(
+    {ELEMENTS, STRATEGY, "arena", "block", "buffers", "facts", "grid", "shared", "sizes", "stream"}
+)
 """What units call something else."""
 Memory = Literal["device", "managed", "pinned"]
-_RANGE = re.compile(r"(\d{1,9}):(\d{1,9}):([1-9]\d{0,8})")
-_POWERS = re.compile(r"powers (\d{1,9}):(\d{1,9})")
-_NAME = r"^[A-Za-z_]\w{0,60}$"
-_NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?[fFuUlL]{0,3}")
+# 32:1024:32, -2:2:1
+_RANGE = re.compile(r"(-?[0-9]{1,10}):(-?[0-9]{1,10}):([1-9][0-9]{0,9})")
+_POWERS = re.compile(r"powers ([0-9]{1,9}):([0-9]{1,9})")
+# 2.5f, -1e-6, 16ull
+_NUMBER = re.compile(
+    r"-?[0-9]+(?:[uU]?[lL]{0,2}|[lL]{1,2}[uU]|(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)[fFlL]?)"
+)
+# Of C++20, and what means an operator.
+_WORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
+char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+constinit continue decltype default delete do double dynamic_cast else enum explicit export
+extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+nullptr operator or or_eq private protected public register reinterpret_cast requires return
+short signed sizeof static static_assert static_cast struct switch template this thread_local
+throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while
+xor xor_eq
+"""
 
-Name = Annotated[str, Field(pattern=_NAME)]
+
+def _no_word(name: str) -> str:
+    if name in _WORDS.split():
+        raise ValueError(f"{name} is a word of C++ and can be no name")
+    return name
+
+
+Plain = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,60}$")]
+Name = Annotated[Plain, AfterValidator(_no_word)]
+"""What C++ calls something, too."""
 
 
 def _constant(text: str) -> str:
@@ -79,10 +104,8 @@ class KernelParameter(Record):
             raise ValueError("a value is there twice")
         if any(abs(one) >= 1 << 31 for one in self.numbers):
             raise ValueError("a value is no int")
-        if isinstance(self.default, str) and self.default not in self.words:
+        if self.default is not None and self.default not in (self.words or self.numbers):
             raise ValueError(f"default: {self.default} is none of its values")
-        if not self.words and self.start not in self.numbers:
-            raise ValueError(f"default: {self.start} is none of its values")
         return self
 
 
@@ -137,7 +160,7 @@ class KernelScalar(Record):
 class KernelSize(WorkloadSize):
     """A size that matters, and the class of sizes that it stands for."""
 
-    of: Name | None = Field(default=None, alias="class")
+    of: Plain | None = Field(default=None, alias="class")
 
 
 class KernelStrategy(Record):
@@ -156,13 +179,13 @@ class OwnKernel(Record):
 
     kernel: Beside
     """The file that has it."""
-    name: Name | None = None
+    name: Plain | None = None
     """What results call it; the file's name, where it has none."""
     header: Beside | None = None
     """What declares the types of buffers, and functors, where they are of one's own."""
     function: CppType | None = None
     """What is launched: `saxpy<tpb, ipt>`."""
-    arguments: tuple[Name, ...]
+    arguments: tuple[Name, ...] = Field(min_length=1)
     """Buffers, scalars and `elements`, in the order in which it takes them."""
     grid: ExpressionText = f"ceil_div({ELEMENTS}, block)"
     block: ExpressionText
@@ -216,8 +239,6 @@ class OwnKernel(Record):
         return self
 
     def _problems(self) -> Iterator[str]:
-        if not self.parameter and len(self.strategy) < 2:
-            yield "parameter is missing: nothing varies"
         if prod(len(one.numbers) for one in self.every_parameter.values()) > MOST:
             yield f"it has more than {MOST:,} variants"
         if any(one.function is None for one in self.ways):

@@ -6,6 +6,7 @@ Two that say different things are not compared, and not merged: a label would be
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from policygen.errors import InputError
 from policygen.model.labels import parse_label
@@ -33,14 +34,14 @@ def imported_facts(database: Database) -> ImportedFacts:
     """What a database says; a row that says nothing that can be used counts for nothing."""
     bases: dict[ImportedSpot, str] = {}
     values: dict[tuple[str, str], dict[int, str]] = {}
-    for algorithm, workload, base in _rows(database, IMPORTS, "algorithm", "workload", "base"):
+    for algorithm, workload, base in rows_of(database, IMPORTS, "algorithm", "workload", "base"):
         axes = workload_of(workload)
         if axes is None or not isinstance(algorithm, str) or not isinstance(base, str):
             continue
         if parse_label(base):
             point = tuple(sorted((axis_name(name), value) for name, value in axes.items()))
             bases.setdefault((algorithm, point), base)
-    for cells in _rows(database, VALUES, "algorithm", "parameter", "value", "text"):
+    for cells in rows_of(database, VALUES, "algorithm", "parameter", "value", "text"):
         algorithm, parameter, number, text = cells
         texts = all(isinstance(one, str) for one in (algorithm, parameter, text))
         if texts and isinstance(number, int):
@@ -48,7 +49,8 @@ def imported_facts(database: Database) -> ImportedFacts:
     return ImportedFacts(bases, values)
 
 
-def _rows(database: Database, table: str, *columns: str) -> list[tuple[object, ...]]:
+def rows_of(database: Database, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    """Some columns of a table of ours; nothing where it has them not."""
     info = database.connection.execute(f"PRAGMA table_info({quote(table)})")
     if not {*columns} <= {row[1] for row in info}:
         return []
@@ -117,7 +119,7 @@ def keep_imports(database: Database, connection: sqlite3.Connection) -> None:
     )
     rows = [
         row
-        for row in _rows(database, IMPORTS, *_KEPT)
+        for row in rows_of(database, IMPORTS, *_KEPT)
         if all(map(isinstance, row, _KEPT.values())) and parse_label(str(row[2]))
     ]
     connection.executemany(

@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 
 from policygen.model.labels import is_label
 from policygen.results.database import Database
-from policygen.results.imported import imported_facts
-from policygen.results.provenance import OWN
+from policygen.results.imported import imported_facts, rows_of
+from policygen.results.provenance import OWN, SESSIONS
 
 LAUNCHES = f"{OWN}launches"
 KERNELS = f"{OWN}kernels"
 PEAKS = f"{OWN}peaks"
 MOST = 1e18
 """More bytes than anybody moves."""
-_COLUMNS = "registers, local, static_shared, dynamic_shared, block, grid, resident, room, traffic"
+_COLUMNS = (
+    *("registers", "local", "static_shared", "dynamic_shared"),
+    *("block", "grid", "resident", "room", "traffic"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,47 +41,41 @@ class KernelLaunch:
 class KernelFacts:
     """What is known of the kernels of a database."""
 
-    launches: Mapping[tuple[str, str, str], KernelLaunch] = field(default_factory=dict)
-    """By algorithm, workload as the tables have it, and variant."""
+    launches: Mapping[tuple[str, str, str, str], KernelLaunch] = field(default_factory=dict)
+    """By GPU, algorithm, workload as the tables have it, and variant."""
     words: Mapping[tuple[str, str], Mapping[int, str]] = field(default_factory=dict)
     """By algorithm and parameter."""
     starts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """By algorithm the kernel of which it is a class of sizes, and the variant that base is."""
-    peak: float | None = None
-    """Bytes that a copy moves in a second."""
+    peaks: Mapping[str, float] = field(default_factory=dict)
+    """By GPU the bytes that a copy moves in a second."""
 
 
 def kernel_facts(database: Database) -> KernelFacts:
     """Reads what is there; what is damaged is not known."""
-    connection = database.connection
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    names = {str(name) for (name,) in tables}
-    launches: dict[tuple[str, str, str], KernelLaunch] = {}
+    launches: dict[tuple[str, str, str, str], KernelLaunch] = {}
     starts: dict[str, tuple[str, str]] = {}
-    peaks: list[float] = []
-    if LAUNCHES in names:
-        for algorithm, workload, variant, *told in connection.execute(
-            f"SELECT algorithm, workload, variant, {_COLUMNS} FROM {LAUNCHES}"  # noqa: S608
-        ):
-            found = _launch(told)
-            if found is not None and all(
-                isinstance(t, str) for t in (algorithm, workload, variant)
-            ):
-                launches[algorithm, workload, variant] = found
-    if KERNELS in names:
-        for algorithm, kernel, variant in connection.execute(
-            f"SELECT algorithm, kernel, variant FROM {KERNELS}"  # noqa: S608
-        ):
-            if is_label(str(variant)):
-                starts[str(algorithm)] = str(kernel), str(variant)
-    if PEAKS in names:
-        told = connection.execute(f"SELECT bytes FROM {PEAKS}")  # noqa: S608
-        peaks = [one for (one,) in told if isinstance(one, float) and 0 < one < MOST]
+    peaks: dict[str, float] = {}
+    gpus = dict(rows_of(database, SESSIONS, "id", "gpu"))
+    named = ("session", "algorithm", "workload", "variant")
+    for session, algorithm, workload, variant, *told in rows_of(
+        database, LAUNCHES, *named, *_COLUMNS
+    ):
+        if (found := _launch(told)) is not None:
+            key = (str(gpus.get(session)), str(algorithm), str(workload), str(variant))
+            launches[key] = found
+    for algorithm, kernel, variant in rows_of(database, KERNELS, "algorithm", "kernel", "variant"):
+        if is_label(str(variant)):
+            starts[str(algorithm)] = str(kernel), str(variant)
+    for session, found in rows_of(database, PEAKS, "session", "bytes"):
+        if isinstance(found, float) and 0 < found < MOST:
+            gpu = str(gpus.get(session))
+            peaks[gpu] = max(found, peaks.get(gpu, 0))
     words = {
         key: {number: _word(text) for number, text in texts.items()}
         for key, texts in imported_facts(database).values.items()
     }
-    return KernelFacts(launches, words, starts, max(peaks, default=None))
+    return KernelFacts(launches, words, starts, peaks)
 
 
 def _word(text: str) -> str:

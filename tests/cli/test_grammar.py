@@ -49,6 +49,7 @@ TABLE = {
     "db export": FORCE,
     "db import": {*FORCE, *ARCH, "--base"},
     "db info": {*FILTER, *FORCE},
+    "db matrix": {*FORCE, "-R"},
     "db merge": FORCE,
     "db plot": {*FILTER, *FORCE},
     "db report": {*FILTER, *FORCE, "--format"},

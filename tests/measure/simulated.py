@@ -19,6 +19,7 @@ from policygen.measure.device import (
     Clocks,
     DeviceError,
     GpuFacts,
+    Launch,
     RuntimeCase,
     VariantFunction,
 )
@@ -41,6 +42,7 @@ FACTS = GpuFacts(
 )
 BASE = VariantFunction("base", "unit.so", "policygen_run_0")
 ILLEGAL = 700
+LAUNCH = Launch(32, 0, 0, 0, 256, 512, 8, 2048, 1 << 20)
 
 
 def variants(*labels):
@@ -80,6 +82,8 @@ class Plan:
     shift: float = 0.0
     """By what share processes differ from each other."""
     model: str = FACTS.name
+    copies: str = ""
+    """What comes of a copy, on a GPU that tells of launches: bytes in a second, or what fails."""
 
     def command(self):
         path = Path(self.folder) / "plan.json"
@@ -183,6 +187,21 @@ class SimulatedDevice:
             return file.tell() - 1
 
 
+class LaunchingDevice(SimulatedDevice):
+    """One with kernels of one's own."""
+
+    def launch(self, one):
+        return None if one.variant == "base" else LAUNCH
+
+    def bandwidth(self):
+        self._does(self.plan.copies)
+        return float(self.plan.copies)
+
+
+def device(plan):
+    return LaunchingDevice(plan) if plan.copies else SimulatedDevice(plan)
+
+
 def end_who_asks():
     """Kills the process that started this one, which ends when it notices."""
     time.sleep(0.3)
@@ -192,7 +211,7 @@ def end_who_asks():
 
 def main(path):
     plan = Plan(**json.loads(Path(path).read_text()))
-    return run_worker(lambda: SimulatedDevice(plan), plan.locks)
+    return run_worker(lambda: device(plan), plan.locks)
 
 
 if __name__ == "__main__":

@@ -181,6 +181,11 @@ API cudaError_t cudaFree(void* from)
   }
   return from ? told(cudaErrorInvalidValue) : cudaSuccess;
 }
+API cudaError_t cudaMallocManaged(void** to, size_t bytes, unsigned int flags)
+{
+  (void) flags;
+  return cudaMalloc(to, bytes);
+}
 API cudaError_t cudaMallocAsync(void** to, size_t bytes, cudaStream_t stream)
 {
   (void) stream;

@@ -14,7 +14,7 @@ from policygen.measure.device import VariantFunction
 from policygen.measure.line import GoneError
 from policygen.measure.locks import BusyGpuError, gpu_lock
 from policygen.measure.outcomes import Limits, LostGpuError, Watch
-from tests.measure.simulated import BASE, FACTS, Plan, case, variants
+from tests.measure.simulated import BASE, FACTS, LAUNCH, Plan, case, variants
 
 GOOD, OTHER, THIRD = variants("ipt_1", "ipt_2", "ipt_3")
 AT_ONCE = Watch(pause=0.0, warm=1)
@@ -360,3 +360,32 @@ def test_a_process_that_is_killed_as_it_starts_is_started_once_more(tmp_path, mo
     with controlled(tmp_path) as controller:
         assert controller.open(case(16), BASE) is None
     assert len(set(asked)) == 2
+
+
+def test_launches_are_known_of_what_was_checked_on_what_is_open(tmp_path):
+    with controlled(tmp_path, copies="4e12", does={"ipt_2": "wrong"}) as controller:
+        assert controller.launches == {}
+        controller.open(case(16), BASE)
+        controller.check([GOOD, OTHER])
+        assert controller.launches == {"ipt_1": LAUNCH}
+        controller.restart()
+        assert controller.launches == {"ipt_1": LAUNCH}
+        controller.open(case(18), BASE)
+        assert controller.launches == {}
+
+
+@pytest.mark.parametrize(
+    ("copies", "found", "restarts"),
+    [
+        ("4e12", 4e12, 0),
+        ("", None, 0),
+        ("memory", None, 0),
+        ("crash", None, 1),
+        ("sticky", None, 1),
+    ],
+)
+def test_a_copy_takes_what_it_takes_or_nothing_is_known(tmp_path, copies, found, restarts):
+    with controlled(tmp_path, copies=copies) as controller:
+        assert controller.bandwidth() == found
+        assert controller.restarts == restarts
+        assert controller.open(case(16), BASE) is None

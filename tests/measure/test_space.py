@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -100,3 +101,12 @@ def test_what_is_made_a_label_is_read_again():
     values = {"ipt": 19, "bif": -4}
     assert as_label(values) == "ipt_19.bif_-4"
     assert parse_label(as_label(values)) == values
+
+
+def test_only_some_values_of_a_range_may_be_meant():
+    found = replace(space(ipt="1:16:3", tpb="32:96:32"), only={"ipt": (1, 4, 16)})
+    assert found.count == 9
+    assert found.ranges["ipt"] == (1, 4, 16)
+    assert list(found) == [found.at(index) for index in range(9)]
+    assert {one["ipt"] for one in found.sample(99, seed=1)} == {1, 4, 16}
+    assert found.at(8) == {"ipt": 16, "tpb": 96}

@@ -14,7 +14,16 @@ from policygen.measure import worker
 from policygen.measure.device import MEMORY, DeviceError
 from policygen.measure.locks import WORKER, gpu_lock
 from policygen.measure.worker import STICKY, serve
-from tests.measure.simulated import BASE, FACTS, Plan, SimulatedDevice, case, variants
+from tests.measure.simulated import (
+    BASE,
+    FACTS,
+    LAUNCH,
+    Plan,
+    SimulatedDevice,
+    case,
+    device,
+    variants,
+)
 
 GOOD, OTHER = variants("ipt_1", "ipt_2")
 ROOT = Path(__file__).parents[2]
@@ -26,10 +35,10 @@ class Sink(io.BytesIO):
 
 def told(tmp_path, *requests, **plan):
     """The status, and the answers."""
-    device = SimulatedDevice(Plan(str(tmp_path), **plan))
+    made = device(Plan(str(tmp_path), **plan))
     sink = io.BytesIO()
     source = io.BytesIO(b"".join(json.dumps(one).encode() + b"\n" for one in requests))
-    status = serve(device, source, sink)
+    status = serve(made, source, sink)
     return status, [json.loads(line) for line in sink.getvalue().splitlines()]
 
 
@@ -43,6 +52,27 @@ def asked(do, *functions, **more):
 
 def test_the_facts_are_told(tmp_path):
     assert told(tmp_path, {"do": "facts"}) == (0, [{"facts": asdict(FACTS)}, DONE])
+
+
+def test_launches_and_copies_are_told_by_who_knows_them(tmp_path):
+    status, answers = told(
+        tmp_path, OPEN, asked("check", GOOD, BASE), {"do": "bandwidth"}, copies="4e12"
+    )
+    assert (status, answers[2:]) == (
+        0,
+        [
+            {"at": 0},
+            {"right": 0, "launch": asdict(LAUNCH)},
+            {"at": 1},
+            {"right": 1},
+            DONE,
+            {"bandwidth": 4e12},
+            DONE,
+        ],
+    )
+    assert told(tmp_path, {"do": "bandwidth"}) == (0, [DONE])
+    failed = {"failed": None, "code": MEMORY, "words": "out of memory", "sticky": False}
+    assert told(tmp_path, {"do": "bandwidth"}, copies="memory") == (0, [failed, DONE])
 
 
 def test_a_check_has_an_answer_for_each(tmp_path):

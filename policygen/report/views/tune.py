@@ -38,6 +38,9 @@ def _kernel(made: KernelHeader) -> Iterator[Block]:
     """Show what became of each class of sizes, and what the compiler says of it."""
     for action in made.actions:
         yield from acted(action, verbose=False)
+    if made.has_already:
+        yield Note("the header has these values already", folded=True)
+        return
     if not made.changed:
         yield Note("nothing is faster than what the kernel has today", "yellow", folded=True)
         return

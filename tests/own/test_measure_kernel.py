@@ -1,0 +1,64 @@
+"""`policygen measure --workload kernel.toml` with a simulated GPU, and the matrix of it."""
+
+import json
+
+import pytest
+
+from policygen.app import measure
+from policygen.cli.main import main
+from policygen.measure.compiling import CompiledWorkload
+from policygen.measure.device import VariantFunction
+from policygen.model.matrix import StrategyMatrix
+from policygen.model.measured import MeasuredVariants
+from tests.app.searched import driver_program
+from tests.measure.simulated import LAUNCH, Plan
+from tests.own.kernels import write_saxpy
+from tests.trees import tree
+
+pytestmark = pytest.mark.trees
+FEWER = (('"powers 128:1024"', "[256]"), ("[1, 2, 4, 8]", "[1, 8]"))
+FAST = "strategy_1.threads_256.items_1"
+
+
+@pytest.mark.nvcc
+def test_what_was_measured_is_a_matrix(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    driver_program(tmp_path, monkeypatch)
+    plan = Plan(str(tmp_path), ratios={FAST: 1.5}, copies="4e12")
+
+    def compiled(_session, chosen, _compiler, _slots):
+        lots = {p: ["base", *(c.label for c in one.candidates.made)] for p, one in chosen.items()}
+        return {
+            point: [
+                CompiledWorkload(
+                    tmp_path / "i.so",
+                    tmp_path / "r.so",
+                    tuple(
+                        VariantFunction(each, "unit.so", f"run_{n}") for n, each in enumerate(lot)
+                    ),
+                    {},
+                )
+            ]
+            for point, lot in lots.items()
+        }
+
+    monkeypatch.setattr(measure, "compile_lot", compiled)
+    monkeypatch.setattr(measure, "worker_command", lambda *_: plan.command())
+    monkeypatch.setenv("COLUMNS", "80")
+    given = ("measure", "--workload", str(write_saxpy(tmp_path, *FEWER)), "--all", "--rounds", "3")
+    assert main([*given, "--cub", str(tree("3.6.0")), "--db", "run.db", "-q", "--json"]) == 1
+    document = MeasuredVariants.model_validate_json(capsys.readouterr().out)
+    assert [one.benchmark for one in document.workloads] == ["own.saxpy.small", "own.saxpy.large"]
+    failed = [one.failed for each in document.workloads for one in each.variants if one.failed]
+    assert {one.kind for one in failed} == {"base", "invalid"}
+    assert FAST in {one.variant for one in document.workloads[0].variants}
+    assert main(["db", "matrix", "run.db", "--json"]) == 0
+    (kernel,) = StrategyMatrix.model_validate(json.loads(capsys.readouterr().out)).kernels
+    assert (kernel.kernel, kernel.by, kernel.peak) == ("own.saxpy", "strategy", 4e12)
+    assert kernel.sizes == ("100,000", "10,000,000", "100,000,000")
+    assert kernel.strategies == (
+        "each_its_own", "stride", "each_its_own_managed", "stride_managed"
+    )  # fmt: skip
+    best = [one for one in kernel.cells if one.verdict == "best"]
+    assert {one.variant for one in best} == {FAST}
+    assert {one.use.registers for one in best} == {LAUNCH.registers}
