@@ -3,6 +3,7 @@
 import math
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,9 +13,9 @@ from policygen.app.apply import apply_plan
 from policygen.app.inputs import ResultFiles
 from policygen.app.plan import plan_tunings
 from policygen.app.session import Session
-from policygen.bindings.own_kernel import KernelMaker
+from policygen.bindings.own_kernel import FAMILIES, KernelMaker, taken_kernel
 from policygen.errors import InputError
-from policygen.model.arch import arch_number
+from policygen.model.arch import arch_number, parse_arch
 from policygen.model.kernel import KernelHeader
 from policygen.model.plan import Options
 from policygen.model.results import Rules
@@ -37,7 +38,7 @@ _MADE = re.compile(
 def kernel_header(
     session: Session,
     maker: KernelMaker,
-    database: Path,
+    results: ResultFiles,
     arch: str,
     header: Path,
     rules: Rules | None = None,
@@ -57,11 +58,9 @@ def kernel_header(
         (place / maker.header).write_text(tunings, encoding="utf-8")
         cub = open_tree(root)
         folders = (str(root), *session.cub.include_folders)
-        cub = cub.model_copy(update={"includes": folders, "dialect": "specializations"})
+        cub = cub.model_copy(update={"includes": folders, "dialect": FAMILIES})
         inside = replace(session, cub=cub, named=Path(folder) / "policygen.db")
-        planned = plan_tunings(
-            inside, ResultFiles([str(database)]), Options(arch=arch, rules=rules or Rules())
-        )
+        planned = plan_tunings(inside, results, Options(arch=arch, rules=rules or Rules()))
         made = apply_plan(inside, planned, write=False)
     written = made.changed.get(maker.header)
     after = before if written is None else _whole(written.decode(), chain)
@@ -74,6 +73,25 @@ def kernel_header(
         diff=unified(header.name, _old(header), after.encode()),
         text=after,
     )
+
+
+def emitted_kernel(
+    session: Session,
+    results: ResultFiles,
+    archs: Sequence[str],
+    header: Path | None,
+    rules: Rules | None = None,
+) -> KernelHeader | None:
+    """`policygen emit` for a kernel of one's own; nothing where none is taken."""
+    maker = taken_kernel()
+    if maker is None:
+        return None
+    if header is None or len(archs) != 1:
+        raise InputError(
+            "a kernel's header is made for one architecture, and gets those of others in turn",
+            "Name both: --arch sm90 -o FILE",
+        )
+    return kernel_header(session, maker, results, parse_arch(archs[0]), header, rules)
 
 
 def new_header(maker: KernelMaker, arch: str) -> str:

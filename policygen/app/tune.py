@@ -63,7 +63,9 @@ def tune_program(
         asked=asked,
     )
     if kernel is not None:
-        made = kernel_header(session, kernel, database, searched.arch, header.path, rules)
+        made = kernel_header(
+            session, kernel, ResultFiles([str(database)]), searched.arch, header.path, rules
+        )
         written = str(header.path) if made.changed or made.has_already else None
         return TunedProgram(searched=searched, emitted=None, kernel=made, header=written)
     emitted = None

@@ -16,6 +16,8 @@ from policygen.model.own_kernel import AT_LAUNCH, ELEMENTS, STRATEGY, KernelBuff
 from policygen.model.run_binding import BufferBinding, RunBinding
 
 SITE = "kernel"
+FAMILIES = "specializations"
+"""How its header is written."""
 ROLE = "SizeClass"
 """What the header calls the class of a size."""
 POLICY = "KernelPolicy"
@@ -102,7 +104,7 @@ class KernelMaker:
         }
         return tuple(
             Site.model_validate({**common, "dialect": dialect})
-            for dialect in ("specializations", "selectors")
+            for dialect in (FAMILIES, "selectors")
         )
 
     def family(self, arch: str) -> FamilyBinding:

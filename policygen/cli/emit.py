@@ -6,12 +6,14 @@ from typing import Any
 import click
 
 from policygen.app.emit import DEFAULT_NAMESPACE, emit_selectors
+from policygen.app.own_kernels import emitted_kernel
 from policygen.cli.options import out_option, output_options
 from policygen.cli.output import Out, Output
 from policygen.cli.own_options import with_own, workload_option
 from policygen.cli.plan_options import choice_options, choice_rules, chosen_files
 from policygen.cli.start import start
 from policygen.report.views.emit import print_emitted
+from policygen.report.views.tune import print_kernel
 
 
 @click.command()
@@ -56,6 +58,15 @@ def emit(
     name = None if out.path is None else str(out.path)
     files = chosen_files(given)
     session, _ = with_own(start(given["cub"], quiet=output.quiet), given["workload"], files.where)
+    made = emitted_kernel(session, files, given["archs"], out.path, choice_rules(given))
+    if made is not None:
+        if made.changed:
+            out.write(made.text)
+        if output.as_json:
+            click.echo(made.model_dump_json(indent=1))
+        elif not output.quiet:
+            print_kernel(made)
+        return int(not made.changed)
     document = emit_selectors(
         session,
         files,

@@ -101,7 +101,7 @@ def step_of(samples: Samples | None) -> float:
     """
     if samples is None or not samples.size:
         return 0.0
-    center = float(np.median(samples))
+    center = float(np.median(samples.astype(np.float64)))
     below, above = samples[samples < center], samples[samples > center]
     low = float(below.max()) if below.size else center
     high = float(above.min()) if above.size else center

@@ -4,6 +4,7 @@ import pytest
 
 from policygen.bindings.taken import is_kernel, taking_kernel
 from policygen.cli.main import main
+from policygen.source.benchmarks.kernel_files import read_kernel
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def start(tmp_path, capsys):
 
 def test_it_is_a_kernels_file_as_it_stands(start):
     assert is_kernel(start)
-    with taking_kernel(start) as maker:
+    with taking_kernel(read_kernel(start)) as maker:
         assert maker.names == ("own.mine.small", "own.mine.large")
         assert [one.axes for one in maker.runs()] == [
             {"Elements": ("100000",)},

@@ -7,7 +7,7 @@ from policygen.model.kernel import KernelHeader
 from policygen.model.tune import TunedProgram
 from policygen.paths import nearby
 from policygen.report.blocks import BLANK, Block, Note
-from policygen.report.console import printed
+from policygen.report.console import printed, show
 from policygen.report.views.emit import emitted
 from policygen.report.views.plan import acted, effect_summary
 from policygen.report.views.search import searched
@@ -50,3 +50,8 @@ def _kernel(made: KernelHeader) -> Iterator[Block]:
 
 
 print_tuned = printed(tuned)
+
+
+def print_kernel(made: KernelHeader) -> None:
+    """Print what became of a kernel's header."""
+    show(_kernel(made))
