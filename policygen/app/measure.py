@@ -23,6 +23,7 @@ from policygen.measure.compiling import CompiledWorkload
 from policygen.measure.control import Controller, controlling, worker_command
 from policygen.measure.database import MeasuringSession, open_measurements
 from policygen.measure.gpus import device_environment, find_gpu
+from policygen.measure.kernels import KernelWorkload
 from policygen.measure.noise import measure_noise
 from policygen.measure.nvbench_program import NvbenchSettings
 from policygen.measure.nvbench_rounds import controlling_nvbench, nvbench_options
@@ -287,7 +288,11 @@ def _told(
     """Those that were asked for; one that comes to the same policy as another has its score."""
     classified = task.chosen.classified
     stands_for = {**{label: label for label in classified.refused}, **classified.stands_for}
-    drawn = (*(one.label for one in classified.distinct), *classified.refused)
+    # A kernel's file says itself what cannot be.
+    is_kernel = isinstance(task.chosen.opened.meaning, KernelWorkload)
+    refused = () if is_kernel else classified.refused
+    distinct = (one.label for one in classified.distinct if not (is_kernel and one.is_base))
+    drawn = (*distinct, *refused)
     for label in task.chosen.labels or drawn:
         own = stands_for[label]
         if own in known:

@@ -46,11 +46,10 @@ def test_what_was_measured_is_a_matrix(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(measure, "worker_command", lambda *_: plan.command())
     monkeypatch.setenv("COLUMNS", "80")
     given = ("measure", "--workload", str(write_saxpy(tmp_path, *FEWER)), "--all", "--rounds", "3")
-    assert main([*given, "--cub", str(tree("3.6.0")), "--db", "run.db", "-q", "--json"]) == 1
+    assert main([*given, "--cub", str(tree("3.6.0")), "--db", "run.db", "-q", "--json"]) == 0
     document = MeasuredVariants.model_validate_json(capsys.readouterr().out)
     assert [one.benchmark for one in document.workloads] == ["own.saxpy.small", "own.saxpy.large"]
-    failed = [one.failed for each in document.workloads for one in each.variants if one.failed]
-    assert {one.kind for one in failed} == {"base", "invalid"}
+    assert not [one.failed for each in document.workloads for one in each.variants if one.failed]
     assert FAST in {one.variant for one in document.workloads[0].variants}
     assert main(["db", "matrix", "run.db", "--json"]) == 0
     (kernel,) = StrategyMatrix.model_validate(json.loads(capsys.readouterr().out)).kernels
