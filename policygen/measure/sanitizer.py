@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from policygen.installation import pip
 from policygen.measure.control import Controller, controlling
 from policygen.measure.device import RuntimeCase, VariantFunction
 from policygen.measure.gpus import device_environment
@@ -41,7 +42,7 @@ def find_sanitizer(toolchain: Toolchain) -> Path:
     return find_tool(
         TOOL,
         toolchain,
-        "Install it: pip install 'nvidia-cuda-sanitizer-api'; or set CUDA_HOME to a toolkit.",
+        f"Install it: {pip()} install nvidia-cuda-sanitizer-api; or set CUDA_HOME to a toolkit.",
     )
 
 

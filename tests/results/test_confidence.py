@@ -157,7 +157,6 @@ def test_many_large_blobs_fit_through_the_pipe():
 
 
 def test_a_decoder_that_answers_nothing_is_ended_and_no_fault_of_the_database(monkeypatch):
-    monkeypatch.setattr(decoder, "PATIENCE", 0.05)
     monkeypatch.setattr(decoder, "LIMIT", 0.05)
     monkeypatch.setattr(decoder, "WORKER", (sys.executable, "-c", "import time; time.sleep(60)"))
     with decoder.Decoder() as found, pytest.raises(MissingToolError) as caught:
