@@ -10,6 +10,7 @@ from policygen.app.session import Session, open_session, tell_interrupted
 from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError, SourceError
 from policygen.hints import anchored, listed
+from policygen.model.arch import arch_number
 from policygen.model.base import Problem
 from policygen.model.cub import Cub
 from policygen.model.tuning import Family, Scan, TuningHeader
@@ -83,7 +84,7 @@ def nothing_left(asked: Filter, headers: Sequence[TuningHeader]) -> InputError:
     words += [f"--arch {arch}" for arch in asked.archs] + [f"-a {axis!r}" for axis in asked.axes]
     families = [family for header in headers for family in header.families]
     algorithms = sorted({algorithm(family.header) for family in families})
-    known = sorted({family.arch for family in families}, key=lambda arch: int(arch[2:]))
+    known = sorted({family.arch for family in families}, key=arch_number)
     parameters = sorted({p.label for family in families for p in family.parameters})
     names = [n for f in families for n in (algorithm(f.header), f"{f.namespace}::{f.name}")]
     hint = anchored(asked.pattern, names)

@@ -1,12 +1,18 @@
-"""A CUB tree: where it is, which version, which dialect its tunings are written in."""
+"""A tree of CUB, or of rocPRIM: where it is, which version, and how its tunings are written."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
 from policygen.model.base import Record
 
-Dialect = Literal["specializations", "selectors"]
+Dialect = Literal["specializations", "selectors", "configs"]
+Library = Literal["cub", "rocprim"]
+
+OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
+"""Whose headers are written in a dialect; in all others CUB's are."""
+CALLED: Mapping[Library, str] = {"cub": "CUB", "rocprim": "rocPRIM"}
 
 
 FOUND_BY_ITSELF = frozenset({"cub_headers", "wheel", "toolkit"})
@@ -14,7 +20,7 @@ FOUND_BY_ITSELF = frozenset({"cub_headers", "wheel", "toolkit"})
 
 
 class Cub(Record):
-    """A tree as the outputs name it. `root` is the include folder that holds `cub/`."""
+    """A tree as the outputs name it; `root` is the include folder, with `cub/` or `rocprim/`."""
 
     root: str
     version: str
@@ -32,6 +38,16 @@ class Cub(Record):
     def bindings(self) -> str:
         """Which bindings hold: those of its version, unless its headers say otherwise."""
         return self.read_as or self.version
+
+    @property
+    def library(self) -> Library:
+        """Whose tree it is."""
+        return OTHERS.get(self.dialect, "cub")
+
+    @property
+    def called(self) -> str:
+        """What people call the library: `CUB`."""
+        return CALLED[self.library]
 
     @property
     def has_selectors(self) -> bool:

@@ -15,13 +15,16 @@ from policygen.model.arch import arch_number, parse_arch, ptx_version_to_arch
         ("12.1", "sm121"),
         ("sm_90a", "sm90"),
         (" sm107 ", "sm107"),
+        ("gfx942", "gfx942"),
+        ("GFX90A", "gfx90a"),
+        ("unknown", "unknown"),
     ],
 )
 def test_an_arch_has_one_spelling(text, arch):
     assert parse_arch(text) == arch
 
 
-@pytest.mark.parametrize("text", ["", "sm", "9", "sm9000", "hopper", "9.0.0"])
+@pytest.mark.parametrize("text", ["", "sm", "9", "sm9000", "hopper", "9.0.0", "gfx", "gfx94x"])
 def test_what_is_no_arch_is_refused(text):
     with pytest.raises(ValueError, match="is no GPU architecture"):
         parse_arch(text)
@@ -29,4 +32,6 @@ def test_what_is_no_arch_is_refused(text):
 
 def test_archs_sort_by_number():
     assert sorted(["sm100", "sm90", "sm120"], key=arch_number) == ["sm90", "sm100", "sm120"]
+    amd = ["gfx1030", "gfx942", "unknown", "gfx90a", "gfx908"]
+    assert sorted(amd, key=arch_number) == ["unknown", "gfx908", "gfx90a", "gfx942", "gfx1030"]
     assert ptx_version_to_arch(1000) == "sm100"
