@@ -16,6 +16,7 @@ import pytest
 import policygen
 from policygen import cache
 from policygen.errors import InputError, MissingToolError, ProcessError
+from policygen.measure import locks
 from policygen.measure.locks import BusyGpuError, gpu_lock
 from policygen.measure.objects import ObjectSource
 from policygen.measure.outcomes import LostGpuError
@@ -34,6 +35,7 @@ from tests.search.clustered import WORKERS
 from tests.search.gpus import ALL, LABELS, measured, never
 from tests.tiers import sampled
 
+MACHINE = next(place for place in locks.PLACES if place.is_dir())
 TERMS = (policygen.__version__, find_toolchain().version)
 
 
@@ -330,7 +332,7 @@ def test_a_search_that_is_silent_for_long_loses_its_gpu(client, pool, source, ow
 def test_a_gpu_on_which_somebody_else_measures_is_left_to_them(cluster, client, source, owner):
     made, said = source
     uuid = made.seen(never).popitem()[1].uuid
-    with gpu_lock(uuid):
+    with gpu_lock(uuid, folder=MACHINE):  # where the workers look
         assert len(made.first(owner, never)) == WORKERS - 1
     (note,) = said
     assert f"another measurement runs on {uuid}" in note
