@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from policygen.dialects.configs.read import holds_configs, read_configs
 from policygen.dialects.selectors.branches import holds_selectors, read_selectors
 from policygen.dialects.selectors.functions import Struct, find_structs
 from policygen.dialects.specializations.read import holds_tunings, read_families
@@ -26,6 +27,8 @@ def read_header(
     check_brackets(text, guards)
     check_limits(text)
     neighbours = neighbours or Neighbours({})
+    if holds_configs(data):
+        return _configs(text, guards, name, neighbours)
     tunings, returns = holds_tunings(data), holds_selectors(data)
     beside = neighbours.reachable(text.uncommented) if tunings or returns else {}
     if tunings or returns:
@@ -40,6 +43,17 @@ def read_header(
         selectors=selectors,
         format_off=source.format_off if tunings else (),
         aggregates=_aggregates(text, beside) if returns else {},
+    )
+
+
+def _configs(text: Text, guards: Guards, name: str, neighbours: Neighbours) -> TuningHeader:
+    check_hidden(text, {})
+    source = SourceFile(text, guards, Comments(text), format_off_regions(text))
+    return TuningHeader(
+        name=name,
+        families=read_configs(source, name, neighbours.headers),
+        chains=(),
+        format_off=source.format_off,
     )
 
 

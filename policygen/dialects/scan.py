@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.dialects import cache
+from policygen.dialects.configs.declaring import declaring
 from policygen.dialects.specializations.read import holds_tunings
 from policygen.dialects.workers import Request, read_all
 from policygen.errors import SourceError
@@ -60,7 +61,8 @@ def _known(
 
 
 def _request(path: Path, data: bytes, neighbours: Neighbours) -> Request:
-    return Request(path.name, str(path), data, neighbours.reachable(data))
+    beside = {**neighbours.reachable(data), **declaring(path)}
+    return Request(path.name, str(path), data, beside)
 
 
 def _key(request: Request) -> str:

@@ -60,6 +60,11 @@ class Neighbours:
         self._headers = headers
         self._readable: dict[str, bytes] = {}
 
+    @property
+    def headers(self) -> Mapping[str, bytes]:
+        """All of them."""
+        return self._headers
+
     def reachable(self, data: bytes) -> dict[str, bytes]:
         """What a header includes of them, directly or not."""
         found: dict[str, bytes] = {}

@@ -39,11 +39,16 @@ class Declaration:
     body_span: Span | None
 
 
-def find_declarations(code: bytes, start: int = 0, end: int | None = None) -> Iterator[Declaration]:
-    """All declarations of `smNN_*` class templates in a stretch of code, in order."""
+def find_declarations(
+    code: bytes, start: int = 0, end: int | None = None, *, names: re.Pattern[bytes] = _NAME
+) -> Iterator[Declaration]:
+    """All declarations of `smNN_*` class templates in a stretch of code, in order.
+
+    Others are found with a pattern of theirs, whose first group is the name.
+    """
     at = start
     limit = len(code) if end is None else end
-    while match := _NAME.search(code, at, limit):
+    while match := names.search(code, at, limit):
         declaration = _read(code, match, at, limit)
         if declaration is not None:
             yield declaration

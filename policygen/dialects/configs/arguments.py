@@ -1,0 +1,26 @@
+"""Which architecture the text of a config means: `target_arch::gfx942`, `ROCPRIM_ARCH_90a`."""
+
+import re
+
+from policygen.model.arch import UNKNOWN, parse_arch
+
+# "static_cast<unsigned int>(target_arch::gfx942)", "target_arch::unknown"
+_NAMED = re.compile(r"\btarget_arch::(\w+)")
+# "ROCPRIM_ARCH_90a", "803"
+_NUMBERED = re.compile(r"(?:ROCPRIM_ARCH_)?([0-9]{3,4}|[0-9]{2}[a-f])")
+
+
+def arch_of(text: str) -> str | None:
+    """The architecture that an argument names; none where it is a parameter's."""
+    if named := _NAMED.search(text):
+        return UNKNOWN if named[1] == UNKNOWN else _parsed(named[1])
+    numbered = _NUMBERED.fullmatch(text.strip())
+    # 910 is how the older headers count gfx90a.
+    return _parsed(f"gfx{'90a' if numbered[1] == '910' else numbered[1]}") if numbered else None
+
+
+def _parsed(text: str) -> str | None:
+    try:
+        return parse_arch(text)
+    except ValueError:
+        return None

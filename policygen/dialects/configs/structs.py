@@ -1,0 +1,252 @@
+"""Configs as class templates: the generated ones, those written by hand, and their fallbacks.
+
+Generated: `default_reduce_config<static_cast<unsigned int>(target_arch::gfx942), key_type,
+std::enable_if_t<…>> : reduce_config<256, 8>`. By hand: `reduce_config_90a<Value>`, which a table in
+`default_reduce_config` gives to architectures.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from policygen.dialects.configs.arguments import arch_of
+from policygen.dialects.configs.expressions import Templates, applied, config_members
+from policygen.dialects.configs.facts import enabling, facts
+from policygen.dialects.specializations.declarations import (
+    Declaration,
+    find_declarations,
+    list_parts,
+)
+from policygen.dialects.specializations.entries import template_parameters
+from policygen.model.arch import UNKNOWN
+from policygen.model.base import Span
+from policygen.model.tuning import Entry, Family, TemplateParameter
+from policygen.source.brackets import trim
+from policygen.source.comments import comment_lines
+from policygen.source.file import SourceFile
+from policygen.source.members import member_values
+from policygen.source.text import squeeze
+
+_CONFIG = re.compile(rb"\bstruct\s+(\w+_config(?:_\w+)?)\s*")
+_BASE = re.compile(r"\w+_config_(?:base|fallback)\w*")
+_DEFAULT = re.compile(r"default_\w+_config")
+# "using type = select_type<…>"
+_TYPE = re.compile(rb"\busing\s+type\s*=\s*")
+_ARCH_PARAMETER = ("unsigned int", "target_arch")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigCase:
+    """What a config is for some types: its facts, and where the config stands."""
+
+    facts: tuple[str, ...]
+    span: Span
+    config: Span
+
+
+def read_structs(source: SourceFile, header: str, templates: Templates) -> tuple[Family, ...]:
+    """The configs of a header by name and architecture."""
+    code = source.text.code
+    found = list(find_declarations(code, names=_CONFIG))
+    primaries = {one.name: one for one in found if one.args_span is None}
+    groups: dict[tuple[str, str], list[tuple[Declaration, tuple[ConfigCase, ...]]]] = {}
+    for one in found:
+        if _BASE.fullmatch(one.name):
+            groups.setdefault((one.name, UNKNOWN), []).append((one, _cases(code, one)))
+        elif _is_default(source, primaries.get(one.name)):
+            for (name, arch), lot in _default(source, one, found):
+                groups.setdefault((name, arch), []).extend(lot)
+    return tuple(
+        Family(
+            name=name,
+            arch=arch,
+            header=header,
+            namespace=_namespace(code, lot[0][0].span.start),
+            parameters=_parameters(source, primaries.get(name)),
+            entries=tuple(
+                _entry(source, one, case, templates) for one, cases in lot for case in cases
+            ),
+        )
+        for (name, arch), lot in groups.items()
+    )
+
+
+_Found = tuple[Declaration, tuple[ConfigCase, ...]]
+
+
+def _is_default(source: SourceFile, primary: Declaration | None) -> bool:
+    """Whether a template is asked with an architecture first."""
+    if primary is None or not _DEFAULT.fullmatch(primary.name):
+        return False
+    parts = list_parts(source.text.code, primary.parameters_span)
+    first = squeeze(source.text.code[parts[0].start : parts[0].end]) if parts else ""
+    return first.startswith(_ARCH_PARAMETER)
+
+
+def _default(
+    source: SourceFile, one: Declaration, found: list[Declaration]
+) -> Iterator[tuple[tuple[str, str], list[_Found]]]:
+    """What a default is: a specialization for an architecture, a fallback, or a table of others."""
+    code = source.text.code
+    if one.args_span is not None:
+        args = list_parts(code, one.args_span)
+        arch = arch_of(source.text.data[args[0].start : args[0].end].decode()) if args else None
+        if arch is None:
+            raise source.text.error(
+                one.name_span.start,
+                f"{one.name}: cannot tell for which architecture this is",
+                width=len(one.name),
+                remedy="Expected: static_cast<unsigned int>(target_arch::gfxNNN) as the first"
+                " argument.",
+            )
+        yield (one.name, arch), [(one, _specialized(code, one, args[1:]))]
+        return
+    table = _table(code, one)
+    if table is None:
+        yield (one.name, UNKNOWN), [(one, _cases(code, one))]
+        return
+    for arch, name in table:
+        lot = [(other, _cases(code, other)) for other in found if other.name == name]
+        if not lot:
+            raise source.text.error(
+                one.name_span.start, f"{one.name}: no {name} is declared here", width=len(one.name)
+            )
+        yield (name, arch), lot
+
+
+def _table(code: bytes, one: Declaration) -> list[tuple[str, str]] | None:
+    """`select_arch<TargetArch, select_arch_case<900, reduce_config_900<Value>>, …>`."""
+    chosen = applied(code, one.inherits_span) if one.inherits_span else None
+    if chosen is None or chosen.name != "select_arch":
+        return None
+    found = []
+    for arg in chosen.args[1:]:
+        case = applied(code, arg)
+        if case is None:
+            return None
+        arch, config = UNKNOWN, case
+        if case.name == "select_arch_case" and len(case.args) > 1:
+            first = code[case.args[0].start : case.args[0].end].decode()
+            inner = applied(code, case.args[1])
+            named = arch_of(first)
+            if inner is None or named is None:
+                return None
+            arch, config = named, inner
+        found.append((arch, config.name))
+    return found
+
+
+def _specialized(code: bytes, one: Declaration, args: list[Span]) -> tuple[ConfigCase, ...]:
+    """The one case of a generated config: what its arguments and its condition ask for."""
+    own = {
+        squeeze(code[p.start : p.end]).split()[-1] for p in list_parts(code, one.parameters_span)
+    }
+    asked: list[str] = []
+    for arg in args:
+        condition = enabling(code, arg)
+        spelled = squeeze(code[arg.start : arg.end])
+        if condition is not None:
+            asked += facts(code, condition)
+        elif spelled not in own:
+            asked.append(spelled)
+    return tuple(
+        ConfigCase((*asked, *case.facts), one.span, case.config) for case in _cases(code, one)
+    )
+
+
+def _cases(code: bytes, one: Declaration) -> tuple[ConfigCase, ...]:
+    """What a struct inherits, or calls its `type`; a `select_type` has a case for some types."""
+    asked = _explicit(code, one)
+    span = one.inherits_span
+    if one.body_span and (match := _TYPE.search(code, *one.body_span)):
+        end = code.find(b";", match.end(), one.body_span.end)
+        span = trim(code, match.end(), one.body_span.end if end < 0 else end)
+    if span is None:
+        return ()
+    return tuple(
+        ConfigCase((*asked, *case.facts), case.span if case.span != span else one.span, case.config)
+        for case in _selected(code, span)
+    )
+
+
+def _explicit(code: bytes, one: Declaration) -> tuple[str, ...]:
+    """The arguments of a specialization by hand that are no parameters of its own."""
+    if one.args_span is None or _DEFAULT.fullmatch(one.name):
+        return ()
+    own = {
+        squeeze(code[p.start : p.end]).split()[-1] for p in list_parts(code, one.parameters_span)
+    }
+    args = (squeeze(code[a.start : a.end]) for a in list_parts(code, one.args_span))
+    return tuple(arg for arg in args if arg not in own)
+
+
+def _selected(code: bytes, span: Span) -> Iterator[ConfigCase]:
+    chosen = applied(code, span)
+    if chosen is None or chosen.name != "select_type":
+        yield ConfigCase((), span, span)
+        return
+    for arg in chosen.args:
+        case = applied(code, arg)
+        if case is not None and case.name == "select_type_case" and len(case.args) == 2:
+            yield ConfigCase(facts(code, case.args[0]), arg, case.args[1])
+        else:
+            yield ConfigCase((), arg, arg)
+
+
+def _entry(source: SourceFile, one: Declaration, case: ConfigCase, templates: Templates) -> Entry:
+    text = source.text
+    config = applied(text.code, case.config)
+    falls = config is not None and _BASE.fullmatch(config.name)
+    members = () if falls else config_members(text, case.config, templates)
+    above = source.comments.above(one.span.start)
+    lines = [line.text for span in above for line in comment_lines(text.data, span)]
+    args = list_parts(text.code, one.args_span) if one.args_span else []
+    guard = source.guards.at(one.span.start)
+    return Entry(
+        kind="branch" if case.facts else "primary",
+        args=case.facts,
+        values=member_values(members),
+        inherits=squeeze(text.data[case.config.start : case.config.end]),
+        guard=guard.spelling,
+        disabled=guard.never,
+        variant=None,
+        scores=None,
+        line=text.line(case.span.start if case.span != one.span else one.name_span.start),
+        remarks=tuple(line for line in lines if line),
+        members=members,
+        template_parameters=tuple(
+            squeeze(text.code[s.start : s.end]) for s in list_parts(text.code, one.parameters_span)
+        ),
+        span=case.span,
+        args_span=one.args_span,
+        arg_spans=tuple(args),
+        inherits_span=case.config,
+        body_span=one.body_span,
+        comment_span=Span(above[0].start, above[-1].end) if above else None,
+        guard_span=guard.span,
+    )
+
+
+def _parameters(source: SourceFile, primary: Declaration | None) -> tuple[TemplateParameter, ...]:
+    """Those that tell types apart: not the architecture, and not what enables."""
+    if primary is None:
+        return ()
+    found = template_parameters(source.text.data, source.text.code, primary.parameters_span)
+    return tuple(
+        one
+        for one in found
+        if one.name != "enable" and one.name.lower() not in {"arch", "targetarch"}
+    )
+
+
+_SCOPE = re.compile(rb"\bnamespace\s+([A-Za-z_]\w*)\s*\{")
+
+
+def _namespace(code: bytes, offset: int) -> str:
+    """The namespaces around an offset; the outermost is opened by a macro."""
+    found = ["rocprim"]
+    for match in _SCOPE.finditer(code, 0, offset):
+        depth = code.count(b"{", match.end(), offset) - code.count(b"}", match.end(), offset)
+        if depth >= 0:
+            found.append(match[1].decode())
+    return "::".join(dict.fromkeys(found))
