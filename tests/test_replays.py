@@ -113,7 +113,7 @@ def test_a_commit_whose_tree_cannot_be_opened_is_a_row_with_its_reason(
 ):
     assert replays.main(["commits", str(small)]) == 0
     last = capsys.readouterr().out.strip().splitlines()[-1]
-    assert "| 0 | 0 | 0 | 0 | 0 | no CUB tree at " in last
+    assert "| 0 | 0 | 0 | 0 | 0 | no CUB or rocPRIM tree at " in last
 
 
 def test_a_revision_that_there_is_not_is_an_error(small: Path, capsys: pytest.CaptureFixture[str]):

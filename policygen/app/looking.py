@@ -8,8 +8,9 @@ from policygen.bindings import fit, rows, shapes, spelled
 from policygen.bindings.load import bindings, identity
 from policygen.cache import digest, keep, kept, written_by
 from policygen.errors import PolicygenError
-from policygen.model.cub import Cub
+from policygen.model.cub import UNKNOWN, Cub
 from policygen.source.text import Text
+from policygen.tree.content import own_sources
 from policygen.tree.layout import tunings_folder
 
 KIND = "looked"
@@ -18,7 +19,9 @@ _INCLUDED = re.compile(rb"#\s*include\s*<cub/device/dispatch/tuning/(\w+\.cuh)>"
 
 
 def looked(cub: Cub) -> Cub:
-    """The tree with the bindings that its headers fit."""
+    """The tree with the bindings that its headers fit; they are told by its version at first."""
+    if cub.version == UNKNOWN:
+        return cub
     try:
         found = _read_as(cub, Path(cub.root))
     except (PolicygenError, OSError):
@@ -28,8 +31,7 @@ def looked(cub: Cub) -> Cub:
 
 def _read_as(cub: Cub, root: Path) -> str:
     files = {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for path in sorted((root / "cub").rglob("*.cuh"))
+        path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(own_sources(cub))
     }
     made = written_by(fit, rows, shapes, spelled)
     contents = (part for name, data in files.items() for part in (name, data))

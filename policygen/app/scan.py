@@ -12,9 +12,10 @@ from policygen.errors import InputError, SourceError
 from policygen.hints import anchored, listed
 from policygen.model.arch import arch_number
 from policygen.model.base import Problem
-from policygen.model.cub import Cub
+from policygen.model.cub import UNKNOWN, Cub, Library
 from policygen.model.tuning import Family, Scan, TuningHeader
 from policygen.source.select import algorithm, matches, select_families
+from policygen.tree.layout import lone_dialect
 
 
 def scan_tunings(
@@ -23,10 +24,11 @@ def scan_tunings(
     *,
     cached: bool = True,
     selectors: bool = False,
+    library: Library | None = None,
     note: Note = unsaid,
 ) -> tuple[Scan, tuple[SourceError, ...]]:
     """Reads a tree, or some of its headers; tells what could not be read, too."""
-    found, paths = tree_and_headers(asked.headers, cub, note)
+    found, paths = tree_and_headers(asked.headers, cub, note, library)
     scanned = scan_headers(paths, cached=cached)
     families = chosen_families(scanned.headers, asked, selectors=selectors)
     narrowed = asked.regex or asked.axes or asked.archs
@@ -46,24 +48,24 @@ def chosen_families(
 
 
 def tree_and_headers(
-    names: Sequence[str], cub: str | None, note: Note = unsaid
+    names: Sequence[str], cub: str | None, note: Note = unsaid, library: Library | None = None
 ) -> tuple[Cub, tuple[Path, ...]]:
     """The tree, and the headers that are named, or all of them."""
     files = {name: Path(name) for name in names if Path(name).is_file()}
     if cub is None and files and len(files) == len(names):
-        return _tree_of(next(iter(files.values())), note), tuple(files.values())
-    found = open_session(cub, bound=False, note=note).cub
+        return _tree_of(next(iter(files.values())), note, library), tuple(files.values())
+    found = open_session(cub, bound=False, library=library, note=note).cub
     known = tree.tuning_headers(found)
     return found, tuple(files.get(name) or _header(name, known) for name in names) or known
 
 
-def _tree_of(header: Path, note: Note) -> Cub:
+def _tree_of(header: Path, note: Note, library: Library | None) -> Cub:
     """The tree around a header; a header that lies by itself is its own."""
     try:
-        found = tree.open_tree(header)
+        found = tree.open_tree(header, library=library)
     except InputError:
-        folder = str(header.resolve().parent)
-        return Cub(root=folder, version="unknown", dialect="specializations", found="header")
+        folder, dialect = str(header.resolve().parent), lone_dialect(header)
+        return Cub(root=folder, version=UNKNOWN, dialect=dialect, found="header")
     tell_interrupted(Session(found, note=note))
     return found
 

@@ -11,10 +11,11 @@ from policygen.app.stores import heard_store, own_store, store_option_of
 from policygen.edit.interrupted import being_written, interrupted
 from policygen.edit.target import leftovers
 from policygen.errors import InputError
-from policygen.model.cub import Cub
+from policygen.model.cub import Cub, Library
 from policygen.paths import nearby
 from policygen.steps import Progress
-from policygen.tree.layout import tunings_folder
+from policygen.tree.layout import tuning_folders
+from policygen.tree.store import fetched_name
 
 _LEFT = """\
 policygen undo --store FILE takes it back, policygen apply --finish --store FILE completes it.
@@ -48,15 +49,17 @@ def open_session(
     *,
     whole: bool = False,
     bound: bool = True,
+    library: Library | None = None,
     progress: Progress | None = None,
     note: Note = unsaid,
 ) -> Session:
     """Opens the tree that is named, or found; it must be `whole` for what is said of a change.
 
-    What needs no bindings does not look which of them it fits.
+    What needs no bindings does not look which of them it fits. A library is the one whose tree it
+    must be; else any.
     """
     named = None if store is None else Path(store)
-    found = tree.find(cub, Path.cwd())
+    found = tree.find(cub, Path.cwd(), library)
     session = Session(looked(found) if bound else found, named, progress, note)
     tell_interrupted(session, whole=whole)
     return session
@@ -66,9 +69,10 @@ def check_named(cub: Cub) -> None:
     """An error for a tree that was merely found: it is read, and nothing is written to it."""
     if cub.is_named:
         return
-    name = cub.version if cub.found == "cub_headers" else nearby(Path(cub.root))
+    root = Path(cub.root)
+    name = fetched_name(tree.headers_folder(Path.cwd()), root) or nearby(root)
     raise InputError(
-        f"nothing is written to CUB {cub.version} in {cub.root}: it was found, not named"
+        f"nothing is written to {cub.called} {cub.version} in {cub.root}: it was found, not named"
         f" (found by: {cub.found})",
         f"To write to this tree, add --cub {shlex.quote(name)}; to one of your own, --cub PATH."
         " --diff, --check and --patch FILE write to no tree.",
@@ -85,7 +89,7 @@ def tell_interrupted(session: Session, *, whole: bool = False) -> None:
 
 def interruption(session: Session) -> InputError | None:
     """That somebody writes to the tree, or was killed doing it; none where it is whole."""
-    left = leftovers(tunings_folder(session.cub))
+    left = [path for folder in tuning_folders(session.cub) for path in leftovers(folder)]
     heard = heard_store(session.named)
     if not (left or heard):
         return None

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from policygen import settings_file
 from policygen.app.filters import Filter, typed_archs
+from policygen.app.libraries import LIBRARIES
 from policygen.app.stores import STORE, own_store
 from policygen.cli.output import Out, Output, printed
 from policygen.errors import PolicygenError
@@ -23,9 +24,19 @@ def cub_option(command: Command) -> Command:
     return click.option(
         "--cub",
         metavar="PATH",
-        help="A CCCL checkout, CUDA toolkit or unpacked wheel, or a fetched version such as 3.0.1."
+        help="A CCCL checkout, CUDA toolkit or unpacked wheel, or a fetched version such as 3.0.1;"
+        " a checkout of rocPRIM, a ROCm installation, or rocprim@5.7.1."
         "  [default: found automatically]",
     )(config_option(command))
+
+
+def library_option(command: Command) -> Command:
+    """`--library`, beside `--cub`, for commands that take trees of others than CUB."""
+    return click.option(
+        "--library",
+        type=click.Choice(LIBRARIES),
+        help="Whose tree is looked for.  [default: a checkout's around here, else cub]",
+    )(command)
 
 
 def config_option(command: Command) -> Command:

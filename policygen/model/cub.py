@@ -14,6 +14,8 @@ OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
 """Whose headers are written in a dialect; in all others CUB's are."""
 CALLED: Mapping[Library, str] = {"cub": "CUB", "rocprim": "rocPRIM"}
 
+UNKNOWN = "unknown"
+"""The version of a tree that does not say it."""
 
 FOUND_BY_ITSELF = frozenset({"cub_headers", "wheel", "toolkit"})
 """Places that are looked at when nobody names a tree: what stands there serves other programs."""

@@ -1,5 +1,6 @@
 """`cub_headers/manifest.toml`: how trees are laid out and which wheel holds which version."""
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,12 +10,12 @@ from pydantic import Field
 from policygen.config import load_toml
 from policygen.errors import InputError
 from policygen.model.base import Record
-from policygen.model.cub import Dialect
+from policygen.model.cub import Dialect, Library
 from policygen.resources import folder
+from policygen.tree.libraries import Layouts, LibraryRow, TreeFiles, Version
 
 NAME = "manifest.toml"
 
-Version = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
 # The file becomes part of a path.
 WheelFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+\.whl$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -50,40 +51,27 @@ class Wheel(Record):
         return f"{self.distribution}=={self.version}"
 
 
-class TreeFiles(Record):
-    """Where things stand below an include folder."""
-
-    version: str
-    tunings: str
-    headers: str
-
-
-class Layouts(Record):
-    """Where include folders stand below a checkout, a site-packages folder, a toolkit."""
-
-    checkout: tuple[str, ...]
-    wheel: tuple[str, ...]
-    toolkit: tuple[str, ...]
-    beside_checkout: tuple[str, ...]
-
-
-class DialectRule(Record):
-    """How the dialect of a tree is told."""
-
-    header: str
-    selectors: str
-    since: Version
-
-
 class Manifest(Record):
     """All that the file says."""
 
-    format: Literal["policygen/manifest/1"]
-    default: Version
-    tree: TreeFiles
-    layouts: Layouts
-    dialect: DialectRule
+    format: Literal["policygen/manifest/2"]
+    libraries: Mapping[Library, LibraryRow]
     wheels: tuple[Wheel, ...]
+
+    @property
+    def default(self) -> str:
+        """The version of CUB to begin with."""
+        return self.libraries["cub"].default
+
+    @property
+    def tree(self) -> TreeFiles:
+        """Where things stand in a tree of CUB."""
+        return self.libraries["cub"].tree
+
+    @property
+    def layouts(self) -> Layouts:
+        """Where the include folders of CUB stand."""
+        return self.libraries["cub"].layouts
 
     def find_wheel(self, version: str) -> Wheel | None:
         """The wheel that holds a version of CUB, if one is known."""

@@ -12,6 +12,8 @@ from policygen.git_objects import Objects, TreeEntry, is_at
 from policygen.model.cub import Cub
 from policygen.paths import cache_failure, cache_folder
 from policygen.tree.given import open_tree
+from policygen.tree.layout import own_folders
+from policygen.tree.version import project_file
 
 
 def open_revision(cub: Cub, revision: str) -> Cub:
@@ -25,9 +27,10 @@ def open_revision(cub: Cub, revision: str) -> Cub:
     except ProcessError as error:
         raise _unknown(revision, root, error.stderr.strip() or None) from error
     top = repository.top
-    folders = [_inside(Path(include), top) for include in cub.include_folders]
+    project = project_file(root, cub.library)
+    inside = [_inside(path, top) for path in (*own_folders(cub), *([project] if project else []))]
     try:
-        folder = _unpacked(repository, commit, folders)
+        folder = _unpacked(repository, commit, inside)
     except OSError as error:
         raise cache_failure(error) from error
     return open_tree(folder / _inside(root, top), f"revision {revision}")

@@ -4,16 +4,15 @@ from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.installation import clone
-from policygen.model.cub import Cub
+from policygen.model.cub import CALLED, Cub, Library
 from policygen.paths import cache_folder, chosen_folder, write_atomically
 from policygen.tree.files import failure, is_file, is_folder, listing, read
 from policygen.tree.layout import is_root, open_root
 from policygen.tree.manifest import shipped
-from policygen.tree.version import version_key
+from policygen.tree.names import Name, current_file, kept_as, parse
 from policygen.tree.whole import Difference, difference
 
 FOLDER = "cub_headers"
-CURRENT = ".current"
 
 
 def headers_folder(cwd: Path) -> Path:
@@ -28,43 +27,62 @@ def headers_folder(cwd: Path) -> Path:
     return (cache_folder() if own is None else own) / FOLDER
 
 
-def fetched(folder: Path) -> tuple[str, ...]:
-    """The versions that are unpacked, oldest first."""
+def fetched(folder: Path, library: Library | None = "cub") -> tuple[str, ...]:
+    """The releases of a library that are unpacked, oldest first; of all, where none is named."""
     if not is_folder(folder):
         return ()
-    names = [path.name for path in listing(folder) if fetched_root(folder, path.name)]
-    return tuple(sorted(names, key=version_key))
+    names = [name for path in listing(folder) if (name := kept_as(path.name))]
+    here = [one for one in names if library in {None, one.library} and _root(folder, one)]
+    return tuple(str(name) for name in sorted(here, key=lambda name: name.key))
 
 
 def fetched_root(folder: Path, version: str) -> Path | None:
-    """The include folder of an unpacked version."""
-    parts = version.split(".")
-    named = len(parts) == 3 and all(part.isdecimal() for part in parts)
-    root = folder / version
-    return root if named and is_root(root) else None
+    """The include folder of an unpacked release."""
+    name = parse(version)
+    return _root(folder, name) if name else None
+
+
+def fetched_name(folder: Path, root: Path) -> str | None:
+    """How the unpacked release is called that has an include folder."""
+    if not root.is_relative_to(folder) or root == folder:
+        return None
+    name = kept_as(root.relative_to(folder).parts[0])
+    return str(name) if name and _root(folder, name) == root else None
+
+
+def _root(folder: Path, name: Name) -> Path | None:
+    root = name.root(folder)
+    return root if is_root(root, name.library) else None
 
 
 def open_fetched(folder: Path, version: str, found: str = "cub_headers") -> Cub:
-    """The tree of an unpacked version; one that is not there is an error with the way to it."""
-    if root := fetched_root(folder, version):
+    """The tree of an unpacked release; one that is not there is an error with the way to it."""
+    name = parse(version)
+    if name and (root := _root(folder, name)):
         changed = differs(folder, version) is not None
-        return open_root(root, found).model_copy(update={"changed": changed})
-    shipped().wheel(version)
+        return open_root(root, found, name.library).model_copy(update={"changed": changed})
+    check_known(version)
+    called = f"{CALLED[name.library]} {name.version}" if name else version
     raise InputError(
-        f"CUB {version} is not in {folder}", f"obtain it: policygen headers fetch {version}"
+        f"{called} is not in {folder}", f"obtain it: policygen headers fetch {version}"
     )
 
 
+def check_known(version: str) -> None:
+    """An error for a release that the manifest has not."""
+    shipped().wheel(version)
+
+
 def differs(folder: Path, version: str) -> Difference | None:
-    """How an unpacked version differs from its wheel, where one is known."""
+    """How an unpacked release differs from what was fetched, where that is known."""
     wheel = shipped().find_wheel(version)
     return difference(folder / version, wheel) if wheel else None
 
 
-def current(folder: Path) -> str | None:
-    """The version that was fetched last; the newest one where that is gone."""
-    versions = fetched(folder)
-    if is_file(path := folder / CURRENT):
+def current(folder: Path, library: Library = "cub") -> str | None:
+    """The release that was fetched last; the newest one where that is gone."""
+    versions = fetched(folder, library)
+    if is_file(path := folder / current_file(library)):
         chosen = read(path, folder).decode(errors="replace").strip()
         if chosen in versions:
             return chosen
@@ -72,14 +90,17 @@ def current(folder: Path) -> str | None:
 
 
 def make_current(folder: Path, version: str) -> None:
-    """Remembers a version as the one to use."""
-    if current(folder) == version and is_file(folder / CURRENT):
+    """Remembers a release as the one of its library to use."""
+    name = parse(version)
+    assert name is not None
+    path = folder / current_file(name.library)
+    if current(folder, name.library) == version and is_file(path):
         # A folder that cannot be written serves those who only read.
         return
     try:
-        write_atomically(folder / CURRENT, f"{version}\n".encode())
+        write_atomically(path, f"{version}\n".encode())
     except OSError as error:
-        raise failure("write", folder / CURRENT, error) from error
+        raise failure("write", path, error) from error
 
 
 def check_vacant(folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from policygen.tree import manifest, search, store
+from policygen.tree import manifest, search, store, toolkits
 from policygen.tree.whole import digest_of, listing, listing_file
 
 
@@ -20,13 +20,14 @@ class Places:
     cache: Path
     site: Path
     toolkit: Path
+    rocm: Path
 
 
 def empty_machine(base: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     """Points every place of the search to a folder below `base`."""
-    names = ("work", "headers", "cache", "site-packages", "toolkit")
-    work, headers, cache, site, toolkit = (base / name for name in names)
-    for folder in (work, headers, site, toolkit):
+    names = ("work", "headers", "cache", "site-packages", "toolkit", "rocm")
+    work, headers, cache, site, toolkit, rocm = (base / name for name in names)
+    for folder in (work, headers, site, toolkit, rocm):
         folder.mkdir()
     monkeypatch.chdir(work)
     monkeypatch.setenv("POLICYGEN_CUB_HEADERS", str(headers))
@@ -34,9 +35,11 @@ def empty_machine(base: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     monkeypatch.setenv("PATH", str(base / "bin"))
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
+    monkeypatch.delenv("ROCM_PATH", raising=False)
     monkeypatch.setattr(search, "site_folders", lambda: (site,))
-    monkeypatch.setattr(search, "TOOLKITS", (toolkit,))
-    return Places(base, work, headers, cache, site, toolkit)
+    usual = {"cub": (toolkit,), "rocprim": (rocm,)}
+    monkeypatch.setattr(toolkits, "usual_folders", usual.__getitem__)
+    return Places(base, work, headers, cache, site, toolkit, rocm)
 
 
 def fetched_whole(

@@ -80,9 +80,11 @@ def test_a_path_without_a_tree_is_an_error(tmp_path: Path, given: str) -> None:
     with pytest.raises(InputError) as raised:
         open_tree(tmp_path / given)
     assert str(raised.value) == (
-        f"no CUB tree at {tmp_path / given}\n"
+        f"no CUB or rocPRIM tree at {tmp_path / given}\n"
         "  a tree is a CCCL checkout, a CUDA toolkit or an unpacked wheel: a folder with"
-        " cub/version.cuh in one of their places"
+        " cub/version.cuh in one of their places; or a checkout of rocPRIM or of rocm-libraries, a"
+        " ROCm installation or its include folder: a folder with rocprim/rocprim_version.hpp in one"
+        " of their places"
     )
 
 

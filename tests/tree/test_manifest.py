@@ -36,11 +36,11 @@ def test_the_default_is_a_known_version() -> None:
 
 def test_a_manifest_with_a_bad_value_is_an_error_that_names_file_and_key(tmp_path: Path) -> None:
     path = tmp_path / "manifest.toml"
-    path.write_text('format = "policygen/manifest/2"\n')
+    path.write_text('format = "policygen/manifest/1"\n')
     with pytest.raises(InputError) as raised:
         load(path)
     assert raised.value.message.startswith(
-        f"{path}: format: Input should be 'policygen/manifest/1'; default: Field required; tree:"
+        f"{path}: format: Input should be 'policygen/manifest/2'; libraries: Field"
     )
 
 
