@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from policygen.bindings.archs import ladder, older
+from policygen.bindings.archs import amd, ladder, older
 from policygen.errors import InputError, PolicygenError
-from policygen.model.arch import arch_number, parse_arch
+from policygen.model.arch import arch_number, is_amd, parse_arch
 from policygen.proof.toolchain import find_toolchain
 
 
@@ -75,6 +75,13 @@ def parse_target(texts: Sequence[str]) -> str:
 
 def _typed_arch(text: str) -> str:
     (arch,) = parse_archs([text])
+    if is_amd(arch):
+        if arch not in amd():
+            raise InputError(
+                f"there is no architecture {arch} that rocPRIM has configs for",
+                f"There are: {', '.join(amd())}.",
+            )
+        return arch
     if text[-1] in "afAF":
         raise InputError(
             f"{text!r} is a compiler's target, and CUB selects by architecture alone",

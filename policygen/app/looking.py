@@ -38,7 +38,8 @@ def _read_as(cub: Cub, root: Path) -> str:
     key = digest(made, identity(), cub.version, cub.dialect, *contents)
     if (known := kept(KIND, key)) is not None:
         return known.decode()
-    found = fit.read_as(cub, bindings(), _held(cub, root, files))
+    mine = [binding for binding in bindings() if binding.library == cub.library]
+    found = fit.read_as(cub, mine, _held(cub, root, files))
     with suppress(OSError):  # a cache that cannot be written costs speed, nothing else
         keep(KIND, key, found.encode())
     return found

@@ -11,11 +11,11 @@ from policygen.errors import PolicygenError
 from policygen.model.base import Problem
 from policygen.model.cub import Dialect
 from policygen.model.resolve import Comparison, Resolution
+from policygen.proof.compilers import compiler_of
 from policygen.proof.difference import compare_resolutions
 from policygen.proof.probe import Asked
 from policygen.proof.resolve import resolve
 from policygen.proof.sites import places, remarks
-from policygen.proof.toolchain import find_toolchain
 from policygen.steps import Progress
 
 Errors = tuple[PolicygenError, ...]
@@ -46,7 +46,7 @@ def ask_values(
     """What the compiler says of a tree that is read; `only` of what one dialect decides."""
     known = _known(found, asked, only)
     archs = _archs(found, asked, known)
-    toolchain = find_toolchain()
+    toolchain = compiler_of(found.cub)
     told = resolve(
         found.cub,
         known,
@@ -58,7 +58,7 @@ def ask_values(
     )
     document = Resolution(
         cub=found.cub,
-        toolchain=f"nvcc {toolchain.version}",
+        toolchain=toolchain.name,
         archs=archs,
         rows=told.rows,
         remarks=(

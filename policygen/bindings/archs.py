@@ -28,6 +28,8 @@ class Archs(Record):
     archs: tuple[ArchFacts, ...] = Field(alias="arch")
     older: tuple[Arch, ...] = ()
     """Architectures of which nothing needs to be known, and which trees may still name."""
+    amd: tuple[Arch, ...] = ()
+    """AMD's, of which none comes after another."""
 
 
 @cache
@@ -43,6 +45,11 @@ def ladder() -> tuple[str, ...]:
 def older() -> tuple[str, ...]:
     """Other architectures that there were."""
     return _known().older
+
+
+def amd() -> tuple[str, ...]:
+    """AMD's architectures."""
+    return _known().amd
 
 
 def next_arch(arch: str) -> str | None:

@@ -26,6 +26,7 @@ from policygen.model.bindings import (
     Binding,
     Call,
     FamilyBinding,
+    LibraryTypes,
     Scaling,
     SelectorBinding,
     Site,
@@ -35,7 +36,7 @@ from policygen.model.bindings import (
 from policygen.model.cub import Dialect
 from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
-from policygen.model.versions import Versioned, numbers, plain
+from policygen.model.versions import Versioned, library_of, numbers, plain
 from policygen.resources import folder
 
 if TYPE_CHECKING:
@@ -118,6 +119,13 @@ def types() -> Types:
 
 
 @cache
+def library_types(library: str) -> Types | LibraryTypes:
+    """The types that the axes of a library's benchmarks have."""
+    path = _folder() / library / "types.toml"
+    return _load(path, LibraryTypes) if path.is_file() else types()
+
+
+@cache
 def scaling(name: str) -> Scaling:
     """How counts of a unit become items."""
     for candidate in types().scalings:
@@ -133,7 +141,7 @@ def bindings() -> tuple[Binding, ...]:
 
     A file of one's own can give further benchmarks to an algorithm that is bound.
     """
-    paths = [path for path in sorted(_folder().glob("*.toml")) if path.name != "types.toml"]
+    paths = [path for path in sorted(_folder().rglob("*.toml")) if path.name != "types.toml"]
     found: dict[str, Path] = {}
     made: dict[str, Binding] = {}
     for path in (*paths, *(mine := _own())):
@@ -155,7 +163,7 @@ def bindings() -> tuple[Binding, ...]:
 
 def identity() -> str:
     """Names the content of all files of bindings."""
-    paths = [*sorted(_folder().glob("*.toml")), *_own(), folder("schemas") / "words.toml"]
+    paths = [*sorted(_folder().rglob("*.toml")), *_own(), folder("schemas") / "words.toml"]
     maker = taken()
     own = "" if maker is None else f"{maker.name} {maker.given.model_dump_json()}"
     if (kernel := taken_kernel()) is not None:
@@ -220,9 +228,11 @@ def bound(version: str) -> tuple[Bound, ...]:
 
 def _bound(version: str) -> tuple[Bound, ...]:
     """The same of the files alone."""
-    at = _nearest(version)
+    at, library = _nearest(version), library_of(version)
     found = []
     for binding in bindings():
+        if binding.library != library:
+            continue
         name = binding.algorithm
         benchmarks = chosen(name, binding.benchmarks, at, version)
         if benchmarks:
@@ -245,7 +255,7 @@ def _bound(version: str) -> tuple[Bound, ...]:
 def own_binding(version: str) -> OwnBinding | None:
     """The workload of one's own that was taken, as a benchmark of a version of CUB."""
     maker = taken()
-    if maker is None:
+    if maker is None or library_of(version) != "cub":
         return None
     every = _bound(version)
     call = call_named(maker.given.algorithm, [one for each in every for one in each.own])
@@ -283,7 +293,8 @@ def _with_own(algorithm: Bound, own: OwnBinding) -> Bound:
 def axis_type(name: str, version: str) -> AxisType:
     """A value of a type axis, as one version of CUB means it: `C64` is not always the same."""
     at, own = _nearest(version), own_binding(version)
-    for candidate in (*(own.types if own else ()), *types().types, *_further_types()):
+    known = library_types(library_of(version)).types
+    for candidate in (*(own.types if own else ()), *known, *_further_types()):
         if candidate.name == name and candidate.covers(at):
             return candidate
     raise InputError(f"no type is called {name!r} in CUB {plain(version)}")
@@ -300,7 +311,7 @@ def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
     if not isinstance(values, str):
         return values
     at = _nearest(version)
-    for group in types().groups:
+    for group in library_types(library_of(version)).groups:
         if group.name == values and group.covers(at):
             return group.values
     raise InputError(f"no group of axis values is called {values!r} in CUB {plain(version)}")
@@ -333,7 +344,7 @@ def is_tested(version: str) -> bool:
 
 def _nearest(version: str) -> tuple[int, ...]:
     """A version that is older than all that were tried counts as the oldest of those."""
-    oldest = types().tested.since
+    oldest = types().tested.since if library_of(version) == "cub" else None
     return max(numbers(version), numbers(oldest or "0"))
 
 

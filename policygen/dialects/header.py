@@ -49,11 +49,13 @@ def read_header(
 def _configs(text: Text, guards: Guards, name: str, neighbours: Neighbours) -> TuningHeader:
     check_hidden(text, {})
     source = SourceFile(text, guards, Comments(text), format_off_regions(text))
+    families, parameters = read_configs(source, name, neighbours.headers)
     return TuningHeader(
         name=name,
-        families=read_configs(source, name, neighbours.headers),
+        families=families,
         chains=(),
         format_off=source.format_off,
+        aggregates=parameters,
     )
 
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 
+from policygen.dialects.configs.dialect import Configs
 from policygen.dialects.protocol import Dialect, TuningTree
 from policygen.dialects.selectors.dialect import Selectors
 from policygen.dialects.specializations.dialect import Specializations
 from policygen.model.cub import Dialect as Name
 
-DIALECTS: Mapping[Name, type[Selectors] | type[Specializations]] = {
+DIALECTS: Mapping[Name, type[Selectors] | type[Specializations] | type[Configs]] = {
     "specializations": Specializations,
     "selectors": Selectors,
+    "configs": Configs,
 }
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from policygen.model.base import Record
-from policygen.model.cub import Dialect
+from policygen.model.cub import NAMESPACES, Dialect, Library
 from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
 from policygen.model.versions import Versioned
@@ -104,6 +104,15 @@ class Types(Record):
     delays: tuple[DelayConstructor, ...]
     scalings: tuple[Scaling, ...]
     limits: tuple[Limit, ...] = ()
+
+
+class LibraryTypes(Record):
+    """`schemas/bindings/LIBRARY/types.toml`: what the axes of another library than CUB have."""
+
+    types: tuple[AxisType, ...]
+    groups: tuple[Group, ...] = ()
+    compiled: tuple[str, ...]
+    """The versions whose headers the bindings were compiled with."""
 
 
 class Unit(Record):
@@ -294,7 +303,7 @@ class Site(Versioned):
     @property
     def scope(self) -> str:
         """The namespace as headers have it: `cub::detail::scan`."""
-        return f"cub::{self.namespace}"
+        return f"{NAMESPACES.get(self.dialect, 'cub')}::{self.namespace}"
 
 
 class Call(Versioned):
@@ -372,6 +381,7 @@ class Binding(Record):
     """One file of `schemas/bindings/`: an algorithm."""
 
     algorithm: str
+    library: Library = "cub"
     sites: tuple[Site, ...] = Field(alias="site", default=())
     families: tuple[FamilyBinding, ...] = Field(alias="family", default=())
     benchmarks: tuple[BenchmarkBinding, ...] = Field(alias="benchmark", default=())

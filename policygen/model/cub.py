@@ -12,6 +12,8 @@ Library = Literal["cub", "rocprim"]
 
 OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
 """Whose headers are written in a dialect; in all others CUB's are."""
+NAMESPACES: Mapping[Dialect, str] = {"configs": "rocprim"}
+"""The outermost namespace of a dialect's headers, where it is not CUB's."""
 CALLED: Mapping[Library, str] = {"cub": "CUB", "rocprim": "rocPRIM"}
 
 UNKNOWN = "unknown"
@@ -38,8 +40,13 @@ class Cub(Record):
 
     @property
     def bindings(self) -> str:
-        """Which bindings hold: those of its version, unless its headers say otherwise."""
-        return self.read_as or self.version
+        """Which bindings hold: those of its version, unless its headers say otherwise.
+
+        Of another library than CUB its name comes first: `rocprim@4.2.0`.
+        """
+        own = OTHERS.get(self.dialect)
+        version = self.read_as or self.version
+        return f"{own}@{version}" if own else version
 
     @property
     def library(self) -> Library:

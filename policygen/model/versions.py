@@ -25,5 +25,13 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def plain(version: str) -> str:
-    """A version without the rows that hold instead of its own: `3.6.0+topk/…=1`."""
-    return version.partition("+")[0]
+    """A version without the rows that hold instead of its own, and without the library's name.
+
+    `3.6.0+topk/…=1` is 3.6.0, `rocprim@4.2.0` is 4.2.0.
+    """
+    return version.partition("+")[0].rpartition("@")[2]
+
+
+def library_of(version: str) -> str:
+    """The library of a version, CUB where it names none."""
+    return version.partition("@")[0] if "@" in version else "cub"

@@ -13,6 +13,8 @@ from policygen.model.tuning import Value
 from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.fields import policy_fields
+from policygen.proof.host import ask_host
+from policygen.proof.host_compiler import HostCompiler
 from policygen.proof.probe import Asked, AskedTree, probe
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload, sized_roles
@@ -45,11 +47,14 @@ class Selection:
 def ask(
     tree: AskedTree,
     asked: Sequence[Asked],
-    toolchain: Toolchain,
+    toolchain: Toolchain | HostCompiler,
     *,
     progress: Progress | None = None,
 ) -> Selection:
     """Asks for all workloads at once, in the order of the sites."""
+    if isinstance(toolchain, HostCompiler):
+        heard = ask_host(tree, asked, toolchain, progress=progress)
+        return Selection(heard.rows, heard.errors, heard.refused)
     told = probe(asked, tree, toolchain, progress=progress)
     rows: dict[tuple[Workload, str], Selected] = {}
     for each in asked:

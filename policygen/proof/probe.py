@@ -41,6 +41,8 @@ class AskedTree:
     version: str
     includes: tuple[str, ...]
     marked: Mapping[str, Marked]
+    changed: Mapping[str, bytes] = field(default_factory=dict)
+    """Other content of files, by their paths, where no folder before the tree can replace them."""
 
 
 @dataclass(frozen=True, slots=True)

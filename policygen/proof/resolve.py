@@ -14,6 +14,7 @@ from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family, PolicyChain
 from policygen.proof.ask import ask
 from policygen.proof.compile import RefusedError
+from policygen.proof.host_compiler import HostCompiler
 from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload
@@ -37,7 +38,7 @@ def resolve(
     asked: Sequence[Asked],
     marked: Mapping[str, Marked],
     archs: Sequence[str],
-    toolchain: Toolchain,
+    toolchain: Toolchain | HostCompiler,
     *,
     enabled: Mapping[str, Marked] | None = None,
     progress: Progress | None = None,
@@ -97,7 +98,7 @@ def _commented_out(
     cub: Cub,
     asked: Sequence[Asked],
     enabled: Mapping[str, Marked],
-    toolchain: Toolchain,
+    toolchain: Toolchain | HostCompiler,
     progress: Progress | None,
 ) -> tuple[dict[tuple[Workload, str], DisabledFor], tuple[str, ...]]:
     """Finds the workloads that conditions would decide if they were not commented out."""

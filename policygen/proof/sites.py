@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from policygen.bindings.load import Bound, axis_values, bound, types
+from policygen.bindings.load import Bound, axis_values, bound, library_types
 from policygen.bindings.rows import read
 from policygen.errors import InputError
 from policygen.hints import anchored, listed
@@ -186,11 +186,11 @@ def nothing_bound(
 
 def remarks(cub: Cub, header_names: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Says what a user should know of the bindings of a tree; `header_names` are all of its own."""
-    compiled, found = types().compiled, []
+    compiled, found = library_types(cub.library).compiled, []
     if not any(cub.version == known or cub.version.startswith(f"{known}.") for known in compiled):
         found.append(
-            f"CUB {cub.version} is none of the versions that the bindings were compiled with "
-            f"({', '.join(compiled)}); those of the nearest version are used"
+            f"{cub.called} {cub.version} is none of the versions that the bindings were compiled"
+            f" with ({', '.join(compiled)}); those of the nearest version are used"
         )
     others = read(cub.bindings)
     absent = sorted(n.rpartition("/")[2] for n, o in others.items() if o.row is None and BENCH in n)

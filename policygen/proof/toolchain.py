@@ -33,6 +33,11 @@ class Toolchain:
         return f"nvcc {self.version} ({self.nvcc})"
 
     @property
+    def name(self) -> str:
+        """Names it as outputs do: `nvcc 13.2.51`."""
+        return f"nvcc {self.version}"
+
+    @property
     def identity(self) -> str:
         """Names what it makes: the same for the same compiler at another place."""
         return f"{self.version} {program(self.nvcc)}"

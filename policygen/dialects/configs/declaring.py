@@ -1,4 +1,4 @@
-"""The headers of rocPRIM that declare what configs are made of, and the names of their parameters."""
+"""The headers of rocPRIM that declare what configs are made of, with their parameters."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -13,16 +13,32 @@ _WORTH_READING = re.compile(
     rb"\bROCPRIM_NAMESPACE\b|\bBEGIN_ROCPRIM_NAMESPACE\b|\bnamespace\s+rocprim\b"
 )
 
+# What a config is made of; not what it is by default, nor what wraps it.
+_CONFIG = re.compile(r"^(?!default_|wrapped_|wrap_).*(?:_config|Config)$")
+
 
 def holds_configs(data: bytes) -> bool:
     """Whether there can be a config in a header."""
     return _WORTH_READING.search(data) is not None
 
 
+Parameters = dict[str, tuple[tuple[str, str], ...]]
+"""The parameters of templates, each with its name and what it is."""
+
+
 def read_configs(
     source: SourceFile, header: str, beside: Mapping[str, bytes]
-) -> tuple[Family, ...]:
-    """The configs by name and architecture; `beside` are headers that declare what they are."""
+) -> tuple[tuple[Family, ...], Parameters]:
+    """The configs by name and architecture, and the parameters of all templates of configs.
+
+    `beside` are headers that declare what configs are.
+    """
     headers = [source.text.data, *beside.values()]
-    structs = read_structs(source, header, config_templates(headers))
-    return (*structs, *read_pickers(source, header, headers))
+    templates = config_templates(headers)
+    structs = read_structs(source, header, templates)
+    parameters = {
+        name: tuple((one.name, one.type) for one in lot)
+        for name, lot in sorted(templates.items())
+        if _CONFIG.search(name) and all(one.name for one in lot)
+    }
+    return (*structs, *read_pickers(source, header, headers)), parameters

@@ -6,7 +6,7 @@ std::enable_if_t<…>> : reduce_config<256, 8>`. By hand: `reduce_config_90a<Val
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from policygen.dialects.configs.arguments import arch_of

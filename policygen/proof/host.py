@@ -1,0 +1,197 @@
+"""Asks what rocPRIM selects for types on architectures, of libclang."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from policygen.bindings.load import axis_type, is_constant
+from policygen.errors import InputError, PolicygenError
+from policygen.model.marks import Marked
+from policygen.model.selection import FamilyKey, Selected
+from policygen.model.tuning import Entry, Family, Value
+from policygen.process import threads
+from policygen.proof.compile import PHASE, RefusedError, attempt
+from policygen.proof.host_compiler import HostCompiler
+from policygen.proof.probe import Asked, AskedTree
+from policygen.proof.unit import Workload
+from policygen.rendering import fill
+from policygen.steps import Progress, follow
+
+TEMPLATE = "probe/host.hip.j2"
+SCOPES = ("rocprim", "detail", "policygen_asked")
+ARCH = "static_cast<unsigned int>(target_arch::{})"
+ROWS = 3000
+"""In one unit: a question takes a tenth of a millisecond, the headers a second."""
+_WORD = re.compile(r"(?<!::)\b[A-Za-z_]\w*\b")
+# 256, 256U, 4294967295u, -1
+_NUMBER = re.compile(r"-?\d+(?=[uUlL]*\Z)")
+_ENUMERATOR = re.compile(r"(?:\w+::)+(\w+)")
+
+Spot = tuple[Workload, str]
+Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class HostAnswers:
+    """What the compiler said, and what it refused."""
+
+    rows: Mapping[Spot, Selected]
+    errors: tuple[PolicygenError, ...]
+    refused: Mapping[Workload, PolicygenError]
+
+
+def ask_host(
+    tree: AskedTree,
+    asked: Sequence[Asked],
+    compiler: HostCompiler,
+    *,
+    progress: Progress | None = None,
+) -> HostAnswers:
+    """Asks for all workloads; what is refused together is asked again site by site."""
+    known = [one for one in asked if not one.problem]
+    rows: dict[Spot, Selected] = {}
+    refused = {point: one.problem for one in asked if one.problem for point in one.points}
+    lots = list(_lots(known))
+    while lots:
+        with threads() as pool:
+            futures = {
+                pool.submit(attempt, partial(_told, lot, tree, compiler)): lot[0].site.name
+                for lot in lots
+            }
+            follow(futures, PHASE, progress)
+            results = [future.result() for future in futures]
+        again: list[tuple[Asked, ...]] = []
+        for lot, result in zip(lots, results, strict=True):
+            if not isinstance(result, PolicygenError):
+                rows |= result
+            elif isinstance(result, RefusedError) and len(lot) > 1:
+                again += [(one,) for one in lot]
+            else:
+                refused |= {point: result for one in lot for point in one.points}
+        lots = again
+    errors = {str(error): error for error in refused.values() if error}
+    return HostAnswers(rows, tuple(errors.values()), {p: e for p, e in refused.items() if e})
+
+
+def _lots(asked: Sequence[Asked]) -> Iterator[tuple[Asked, ...]]:
+    """Puts sites together as long as they fit into a unit."""
+    lot: list[Asked] = []
+    for one in asked:
+        count = sum(len(other.points) * len(other.archs) for other in lot)
+        if lot and count + len(one.points) * len(one.archs) > ROWS:
+            yield tuple(lot)
+            lot = []
+        lot.append(one)
+    if lot:
+        yield tuple(lot)
+
+
+def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[Spot, Selected]:
+    spots = [(one, *spot) for one in lot for spot in one.spots]
+    text = fill(TEMPLATE, _unit(lot, tree.version))
+    answer = compiler.told(text, SCOPES, tree.includes, tree.changed)
+    rows: dict[Spot, Selected] = {}
+    same: dict[str, Selected] = {}
+    for number, (one, workload, arch) in enumerate(spots):
+        name = f"{number}"
+        config, place = answer["types"].get(f"type_{name}"), answer["rows"].get(f"row_{name}")
+        if config is None or place is None:
+            raise InputError(
+                f"libclang tells nothing of {workload.name} on {arch}", "Please report this."
+            )
+        key = f"{one.site.name} {config} {place}"
+        if key not in same:
+            same[key] = _selected(one, workload, config, place, tree.marked)
+        rows[workload, arch] = same[key]
+    return rows
+
+
+def _unit(lot: Sequence[Asked], version: str) -> dict[str, object]:
+    configs = dict.fromkeys((one.site.policy, _declared(one)) for one in lot)
+    return {
+        "headers": dict.fromkeys(name for one in lot for name in one.site.includes),
+        "scopes": SCOPES,
+        "configs": [{"name": name, "parameters": declared} for name, declared in configs],
+        "rows": [
+            {
+                "config": one.site.policy,
+                "asked": _filled(one.site.hub, workload, arch, version),
+            }
+            for one in lot
+            for workload, arch in one.spots
+        ],
+    }
+
+
+def _declared(one: Asked) -> tuple[tuple[str, str], ...]:
+    """The parameters of a config: what they are, and what they are called."""
+    found = one.aggregates.get(one.site.policy)
+    if not found:
+        raise InputError(
+            f"{one.site.header}: nothing declares {one.site.policy}",
+            "Is the tree whole? The bindings name another config than it has.",
+        )
+    return tuple((kind, name) for name, kind in found)
+
+
+def _filled(hub: str, workload: Workload, arch: str, version: str) -> str:
+    """A template with the types of a workload, and with an architecture."""
+    given = {"Arch": ARCH.format(arch)}
+    for role, text in {**workload.call.roles, **workload.call.constants}.items():
+        axis = text.removeprefix("axis::")
+        value = workload.values.get(axis, text)
+        typed = axis in workload.values and not is_constant(value)
+        given[role] = axis_type(value, version).cpp if typed else value
+    return _WORD.sub(lambda match: given.get(match[0], match[0]), hub)
+
+
+def _selected(
+    one: Asked,
+    workload: Workload,
+    config: Any,
+    place: Sequence[Any],
+    marked: Mapping[str, Marked],
+) -> Selected:
+    values = dict(_values(config, one.aggregates, ""))
+    found = _entry(one, place, marked.get(one.site.header))
+    keys = {}
+    if found is not None:
+        args = tuple(workload.values.values())
+        keys = {found[0].name: FamilyKey(args, found)}
+    return Selected(values, found, keys)
+
+
+def _values(config: Any, aggregates: Aggregates, within: str) -> Iterator[tuple[str, Value]]:
+    """The arguments of a config by the names of its parameters, those of configs in it, too."""
+    name, *args = config
+    known = aggregates.get(name, ())
+    for position, arg in enumerate(args):
+        called = known[position][0] if position < len(known) else str(position)
+        if isinstance(arg, list):
+            yield from _values(arg, aggregates, f"{within}{called}.")
+        else:
+            yield f"{within}{called}", _value(arg)
+
+
+def _value(text: str) -> Value:
+    if number := _NUMBER.match(text):
+        return int(number[0])
+    if text in {"true", "false"}:
+        return text == "true"
+    enumerator = _ENUMERATOR.fullmatch(text)
+    return enumerator[1] if enumerator else text
+
+
+def _entry(one: Asked, place: Sequence[Any], marked: Marked | None) -> tuple[Family, Entry] | None:
+    """The entry that stands where the compiler found the template that it takes."""
+    file, offset, _ = place
+    if marked is None or Path(file).name != one.site.header:
+        return None
+    for family in marked.header.families:
+        for entry in family.entries:
+            if entry.span.start <= offset < entry.span.end:
+                return family, entry
+    return None
