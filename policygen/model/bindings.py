@@ -290,6 +290,8 @@ class Site(Versioned):
     """In the selector dialect: the algorithm, the delay and the write latency of a delay policy."""
     arguments: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """In the selector dialect: value → what functions that make a policy call it."""
+    configs: tuple[str, ...] = ()
+    """Of rocPRIM's: the templates that a config may be."""
     untuned: str | None = None
     """In the selector dialect: a selector of the same sizes that no tuning was made for."""
     marked: str = "items"

@@ -13,7 +13,7 @@ from policygen.model.marks import Marked
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Entry, Family, Value
 from policygen.process import threads
-from policygen.proof.compile import PHASE, RefusedError, attempt
+from policygen.proof.compile import PHASE, attempt
 from policygen.proof.host_compiler import HostCompiler
 from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.unit import Workload
@@ -26,9 +26,6 @@ ARCH = "static_cast<unsigned int>(target_arch::{})"
 ROWS = 3000
 """In one unit: a question takes a tenth of a millisecond, the headers a second."""
 _WORD = re.compile(r"(?<!::)\b[A-Za-z_]\w*\b")
-# 256, 256U, 4294967295u, -1
-_NUMBER = re.compile(r"-?\d+(?=[uUlL]*\Z)")
-_ENUMERATOR = re.compile(r"(?:\w+::)+(\w+)")
 
 Spot = tuple[Workload, str]
 Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
@@ -67,7 +64,7 @@ def ask_host(
         for lot, result in zip(lots, results, strict=True):
             if not isinstance(result, PolicygenError):
                 rows |= result
-            elif isinstance(result, RefusedError) and len(lot) > 1:
+            elif len(lot) > 1:
                 again += [(one,) for one in lot]
             else:
                 refused |= {point: result for one in lot for point in one.points}
@@ -110,31 +107,28 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
 
 
 def _unit(lot: Sequence[Asked], version: str) -> dict[str, object]:
-    configs = dict.fromkeys((one.site.policy, _declared(one)) for one in lot)
     return {
         "headers": dict.fromkeys(name for one in lot for name in one.site.includes),
         "scopes": SCOPES,
-        "configs": [{"name": name, "parameters": declared} for name, declared in configs],
+        "configs": dict.fromkeys(config for one in lot for config in _declared(one)),
         "rows": [
-            {
-                "config": one.site.policy,
-                "asked": _filled(one.site.hub, workload, arch, version),
-            }
+            _filled(one.site.hub, workload, arch, version)
             for one in lot
             for workload, arch in one.spots
         ],
     }
 
 
-def _declared(one: Asked) -> tuple[tuple[str, str], ...]:
-    """The parameters of a config: what they are, and what they are called."""
-    found = one.aggregates.get(one.site.policy)
+def _declared(one: Asked) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """The templates that a config may be, with what their parameters are, and are called."""
+    declared = {name: one.aggregates.get(name) for name in one.site.configs}
+    found = tuple((name, parts) for name, parts in declared.items() if parts)
     if not found:
         raise InputError(
-            f"{one.site.header}: nothing declares {one.site.policy}",
+            f"{one.site.header}: nothing declares {' or '.join(one.site.configs)}",
             "Is the tree whole? The bindings name another config than it has.",
         )
-    return tuple((kind, name) for name, kind in found)
+    return found
 
 
 def _filled(hub: str, workload: Workload, arch: str, version: str) -> str:
@@ -173,16 +167,7 @@ def _values(config: Any, aggregates: Aggregates, within: str) -> Iterator[tuple[
         if isinstance(arg, list):
             yield from _values(arg, aggregates, f"{within}{called}.")
         else:
-            yield f"{within}{called}", _value(arg)
-
-
-def _value(text: str) -> Value:
-    if number := _NUMBER.match(text):
-        return int(number[0])
-    if text in {"true", "false"}:
-        return text == "true"
-    enumerator = _ENUMERATOR.fullmatch(text)
-    return enumerator[1] if enumerator else text
+            yield f"{within}{called}", arg
 
 
 def _entry(one: Asked, place: Sequence[Any], marked: Marked | None) -> tuple[Family, Entry] | None:

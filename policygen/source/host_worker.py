@@ -9,17 +9,15 @@ is run.
 import json
 import resource
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
-
-from policygen.source.brackets import closing_angle, split_list
 
 MEMORY = 8 << 30
 """Bytes; a tree's own headers take a twentieth of it."""
 MOST = 50
 """Errors that are told."""
-Tree = list[Any]
-"""A type: its name, and its arguments as such lists, or as they are spelled."""
+Apart = list[Any]
+"""A template's name, and its arguments: such lists, types as they are spelled, and values."""
 
 
 def main() -> None:
@@ -44,8 +42,7 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
             if child.kind == ci.CursorKind.STRUCT_DECL:
                 rows[child.spelling] = _taken(ci, child)
             elif child.kind == ci.CursorKind.TYPE_ALIAS_DECL:
-                spelled = child.underlying_typedef_type.get_canonical().spelling
-                types[child.spelling] = taken_apart(spelled)
+                types[child.spelling] = _Types(ci).apart(child.underlying_typedef_type)
     errors = [one for one in parsed.diagnostics if one.severity >= ci.Diagnostic.Error]
     read = {str(one.include) for one in parsed.get_includes()} - set(request["files"])
     return {"rows": rows, "types": types, "errors": _places(errors), "read": sorted(read)}
@@ -83,20 +80,53 @@ def _places(errors: list[Any]) -> list[list[Any]]:
     ]
 
 
-def taken_apart(spelling: str) -> Tree | str:
-    """`rocprim::reduce_config<256, 8>` as its name and its arguments; else as it is spelled."""
-    code = spelling.encode()
-    opened = code.find(b"<")
-    close = closing_angle(code, opened) if opened > 0 else None
-    if close is None or close != len(code) - 1:
-        return spelling
-    name = code[:opened].decode().strip().rpartition("::")[2]
-    return [name, *_arguments(code, opened + 1, close)]
+class _Types:
+    """Takes types apart: also the arguments that a spelling leaves out, as they are defaults."""
 
+    def __init__(self, ci: Any) -> None:
+        self._ci = ci
 
-def _arguments(code: bytes, start: int, end: int) -> Iterator[Tree | str]:
-    for span in split_list(code, start, end):
-        yield taken_apart(code[span.start : span.end].decode())
+    def apart(self, of: Any) -> Apart | str:
+        """A template with its arguments as a list, its name first; else as it is spelled."""
+        canonical = of.get_canonical()
+        declared = canonical.get_declaration()
+        count = declared.get_num_template_arguments()
+        if count < 0:
+            return str(canonical.spelling)
+        template = self._ci.conf.lib.clang_getSpecializedCursorTemplate(declared)
+        parameters = self._parameters(template)
+        arguments = (self._argument(declared, place, parameters) for place in range(count))
+        return [declared.spelling, *arguments]
+
+    def _parameters(self, template: Any) -> list[Any]:
+        kinds = self._ci.CursorKind
+        listed = {
+            kinds.TEMPLATE_TYPE_PARAMETER,
+            kinds.TEMPLATE_NON_TYPE_PARAMETER,
+            kinds.TEMPLATE_TEMPLATE_PARAMETER,
+        }
+        return [child for child in template.get_children() if child.kind in listed]
+
+    def _argument(self, declared: Any, place: int, parameters: list[Any]) -> Any:
+        kind = declared.get_template_argument_kind(place)
+        if kind == self._ci.TemplateArgumentKind.TYPE:
+            return self.apart(declared.get_template_argument_type(place))
+        if kind != self._ci.TemplateArgumentKind.INTEGRAL or place >= len(parameters):
+            return f"<{kind.name}>"
+        of = parameters[place].type.get_canonical()
+        if of.kind in {self._ci.TypeKind.INT, self._ci.TypeKind.LONG, self._ci.TypeKind.LONGLONG}:
+            return declared.get_template_argument_value(place)
+        number = declared.get_template_argument_unsigned_value(place)
+        if of.kind == self._ci.TypeKind.BOOL:
+            return bool(number)
+        return self._enumerator(of, number) if of.kind == self._ci.TypeKind.ENUM else number
+
+    def _enumerator(self, of: Any, number: int) -> Any:
+        """The first name of a value: others are names of the same."""
+        for child in of.get_declaration().get_children():
+            if child.kind == self._ci.CursorKind.ENUM_CONSTANT_DECL and child.enum_value == number:
+                return child.spelling
+        return number
 
 
 if __name__ == "__main__":

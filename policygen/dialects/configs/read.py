@@ -14,7 +14,7 @@ _WORTH_READING = re.compile(
 )
 
 # What a config is made of; not what it is by default, nor what wraps it.
-_CONFIG = re.compile(r"^(?!default_|wrapped_|wrap_).*(?:_config|Config)$")
+_CONFIG = re.compile(r"^(?!default_|wrapped_|wrap_).*(?:_config(?:_v\d+)?|Config)$")
 
 
 def holds_configs(data: bytes) -> bool:
