@@ -13,9 +13,9 @@ from policygen.errors import Problems
 from policygen.model.cub import Cub
 from policygen.model.marks import Marked
 from policygen.model.tuning import TuningHeader
+from policygen.proof.compilers import compiler_of
 from policygen.proof.oracle import Compiler
 from policygen.proof.sites import marked_members, with_new_families
-from policygen.proof.toolchain import find_toolchain
 from policygen.source.files import read_bytes
 from policygen.steps import Progress
 
@@ -62,7 +62,7 @@ def compiler_for(
             known.update(zip(missing, pool.map(lambda item: marked(*item), missing), strict=True))
         return {name: known[name, content] for name, content in wanted.items()}
 
-    return Compiler(found.cub, headers, data, find_toolchain(), mark, progress)
+    return Compiler(found.cub, headers, data, compiler_of(found.cub), mark, progress)
 
 
 def older_tree(found: ReadTree, names: Collection[str]) -> ReadTree:

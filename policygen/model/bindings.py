@@ -27,6 +27,8 @@ class AxisType(Versioned):
     header: str | None = None
     guard: str | None = None
     """The preprocessor condition under which CUB writes about it: `_CCCL_HAS_INT128()`."""
+    floating: bool = False
+    """Whether it is a floating-point type, where something asks for that alone."""
     twin: str | None = None
     """The unsigned type that gets an entry of its own, which inherits from this one's."""
 
@@ -301,6 +303,11 @@ class Site(Versioned):
     def is_selector(self) -> bool:
         """Whether its hub is a policy selector."""
         return self.dialect == "selectors"
+
+    @property
+    def inherits(self) -> bool:
+        """Whether an architecture gets what an earlier one has, where it has nothing itself."""
+        return self.dialect != "configs"
 
     @property
     def scope(self) -> str:

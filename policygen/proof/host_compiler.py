@@ -56,6 +56,16 @@ class HostCompiler:
     identity: str
 
     @property
+    def archs(self) -> tuple[str, ...]:
+        """Those that it compiles for: none, as it compiles for the host alone."""
+        return ()
+
+    @property
+    def replaces_files(self) -> bool:
+        """Whether it takes other content for a file: headers include each other by their place."""
+        return True
+
+    @property
     def name(self) -> str:
         """Names it as outputs do: `libclang 18.1.1`."""
         return f"libclang {self.version}"

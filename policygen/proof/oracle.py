@@ -24,6 +24,7 @@ from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.ask import Selection, ask
 from policygen.proof.causes import KeysSeen, explain
+from policygen.proof.host_compiler import HostCompiler
 from policygen.proof.intervals import AskedArchs, asked_archs
 from policygen.proof.overlay import overlay
 from policygen.proof.probe import Asked, AskedTree
@@ -32,6 +33,7 @@ from policygen.proof.sites import places, scaled_families, with_new
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily
 from policygen.steps import Progress
+from policygen.tree.layout import tunings_folder
 
 ALL = re.compile("")
 UNTUNED = Selected({})
@@ -57,7 +59,7 @@ class Compiler:
     cub: Cub
     headers: Mapping[str, TuningHeader]
     data: Mapping[str, bytes]
-    nvcc: Toolchain
+    nvcc: Toolchain | HostCompiler
     mark: Mark
     progress: Progress | None = None
     replaced: Mapping[str, bytes] = field(default_factory=dict)
@@ -74,7 +76,7 @@ class Compiler:
     @property
     def toolchain(self) -> str:
         """Names the compiler."""
-        return f"nvcc {self.nvcc.version}"
+        return self.nvcc.name
 
     def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Selected]:
         """Asks what is selected for workloads on an architecture, and where their keys lead."""
@@ -88,9 +90,9 @@ class Compiler:
         whole = [self._question(self._whole(place), marked, self.data) for place in asked]
         unknown = self._unknown([replace(one, archs=_with(one.archs, arch)) for one in whole])
         keys = [replace(one, values=False) for one in questions]
-        told = self._ask([*unknown, *keys], self.includes(), marked)
+        told = self._ask([*unknown, *keys], {}, marked)
         if told.errors:  # where not all workloads compile, those that are asked for may
-            found = self._ask(questions, self.includes(), marked).checked()
+            found = self._ask(questions, {}, marked).checked()
             return {point: row for (point, _), row in found.by_point.items()}
         self._learn(unknown, told)
         return {
@@ -106,7 +108,7 @@ class Compiler:
     def selects(self, changed: Mapping[str, bytes], point: Point, arch: str) -> Values:
         """Asks what one workload gets on an architecture with changed headers, and nothing else."""
         asked = [replace(place, archs=(arch,), families=()) for place in self._asked([point])]
-        return self._ask(asked, self.includes(changed), {}).checked().by_point[point, arch].values
+        return self._ask(asked, changed, {}).checked().by_point[point, arch].values
 
     def _unknown(self, asked: Sequence[Asked]) -> list[Asked]:
         """Leaves out the architectures whose values are known for a whole site."""
@@ -167,6 +169,8 @@ class Compiler:
 
     def _archs(self, changed: Mapping[str, bytes]) -> AskedArchs:
         """Finds where the returns of headers may begin or end, before a change and after it."""
+        if not self.nvcc.archs:  # what it is asked for is no number that a header compares
+            return AskedArchs(frozenset())
         contents = (data for name in changed for data in (self.data[name], changed[name]))
         return asked_archs(contents, self.nvcc.archs)
 
@@ -174,8 +178,8 @@ class Compiler:
         asked = self._questions(changed)
         with threads(2) as pool:
             unknown = self._unknown(asked)
-            told = pool.submit(self._ask, unknown, self.includes(), {})
-            new = self._ask(asked, self.includes(changed), {})
+            told = pool.submit(self._ask, unknown, {}, {})
+            new = self._ask(asked, changed, {})
         old = told.result()
         if new.errors and not old.errors:
             raise EffectError([f"it does not compile: {error}" for error in new.errors])
@@ -214,7 +218,7 @@ class Compiler:
         declared = [f for f in copy.header.families if f.namespace == scope]
         families = with_new(everything.families, declared)
         asked = replace(self._keys(everything, arch, copy, families), values=False)
-        told = self._ask([asked], self.includes(changed), {name: copy}).checked()
+        told = self._ask([asked], changed, {name: copy}).checked()
         read = used_families(copy.header.chains, scope, arch)
         seen = KeysSeen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)})
         for (workload, _), row in told.rows.items():
@@ -228,17 +232,24 @@ class Compiler:
         (found,) = (p for p in self._all([place.site.header]) if p.site == place.site)
         return found
 
-    def includes(self, changed: Mapping[str, bytes] | None = None) -> tuple[str, ...]:
-        """Lists the tree's include folders, before them those of changed headers."""
-        overlays = {**self.replaced, **(changed or {})}
-        folders = (overlay(name, data) for name, data in sorted(overlays.items()))
-        return *folders, *self.cub.include_folders
-
     def _ask(
-        self, asked: Sequence[Asked], includes: tuple[str, ...], marked: Mapping[str, Marked]
+        self,
+        asked: Sequence[Asked],
+        changed: Mapping[str, bytes],
+        marked: Mapping[str, Marked],
     ) -> Selection:
-        tree = AskedTree(self.cub.bindings, includes, marked)
+        tree = self._tree({**self.replaced, **changed}, marked)
         return ask(tree, asked, self.nvcc, progress=self.progress)
+
+    def _tree(self, changed: Mapping[str, bytes], marked: Mapping[str, Marked]) -> AskedTree:
+        """The tree with changed headers: in folders before it, or in the place of its files."""
+        folders = self.cub.include_folders
+        if self.nvcc.replaces_files:
+            tunings = tunings_folder(self.cub)
+            contents = {str(tunings / name): data for name, data in sorted(changed.items())}
+            return AskedTree(self.cub.bindings, folders, marked, contents)
+        overlays = (overlay(name, data) for name, data in sorted(changed.items()))
+        return AskedTree(self.cub.bindings, (*overlays, *folders), marked)
 
     def _question(
         self, place: Asked, after: Mapping[str, Marked], changed: Mapping[str, bytes]
@@ -251,6 +262,12 @@ class Compiler:
         name = place.site.header
         if place.site.is_selector:
             return replace(place, archs=self._archs({name: changed[name]}).ordered, families=())
+        if not place.site.inherits:
+            names = {binding.name for binding, _ in place.families}
+            sides = (self.headers[name], after[name].header)
+            families = (f for side in sides for f in side.families if f.name in names)
+            archs = {family.arch for family in families}
+            return replace(place, archs=tuple(sorted(archs, key=arch_number)), families=())
         archs = {
             policy.arch
             for header in (self.headers[name], after[name].header)

@@ -33,6 +33,11 @@ class Toolchain:
         return f"nvcc {self.version} ({self.nvcc})"
 
     @property
+    def replaces_files(self) -> bool:
+        """Whether it takes other content for a file: it is given folders before a tree."""
+        return False
+
+    @property
     def name(self) -> str:
         """Names it as outputs do: `nvcc 13.2.51`."""
         return f"nvcc {self.version}"

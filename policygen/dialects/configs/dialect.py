@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from policygen.dialects.configs.place import ConfigSpot, config_spot
+from policygen.dialects.configs.write import write_configs
 from policygen.dialects.protocol import EntryWrite, HeaderEdits, Spot, Tell, TuningTree
-from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.marks import Marked
 from policygen.model.selection import DeltaRow, Selected, Values
@@ -31,24 +32,19 @@ class Configs:
         return Marked(header, data, ())
 
     def check(self, benchmark: BenchmarkBinding) -> None:
-        """Refuses all: configs are read and asked for, and not written yet."""
-        raise InputError(
-            f"{benchmark.name}: policygen does not write rocPRIM's configs yet",
-            "It reads them (policygen scan), and says what they select (policygen resolve).",
-        )
+        """Refuses a benchmark whose config the tree does not have."""
+        config_spot(benchmark, Selected({}), self.sources, self.arch)
 
-    def place(self, benchmark: BenchmarkBinding, told: Selected) -> Spot:
-        """None: see `check`."""
-        del told
-        self.check(benchmark)
-        raise NotImplementedError
+    def place(self, benchmark: BenchmarkBinding, told: Selected) -> ConfigSpot:
+        """The config of a workload, or where one goes."""
+        return config_spot(benchmark, told, self.sources, self.arch)
 
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> None:
         """None: no architecture gets what another one has."""
 
     def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
-        """None: see `check`."""
-        raise NotImplementedError
+        """Values of configs that are there, and further ones for the architecture."""
+        return write_configs(self.sources.headers[name], self.sources.data[name], writes, self.arch)
 
     def keep(self, changes: Sequence[DeltaRow[Values]], tell: Tell) -> list[EntryWrite]:
         """None: no architecture gets what another one has."""

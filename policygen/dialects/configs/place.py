@@ -1,0 +1,151 @@
+"""The config of a workload's types on an architecture, or where one goes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policygen.bindings.load import axis_type, is_constant
+from policygen.bindings.variant import member_values
+from policygen.dialects.configs.asked import TypeFacts, holds
+from policygen.dialects.protocol import Spot, TuningTree
+from policygen.dialects.sites import site_of
+from policygen.errors import InputError
+from policygen.model.arch import UNKNOWN
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
+from policygen.model.entry_text import Content
+from policygen.model.plan import Target
+from policygen.model.selection import Selected
+from policygen.model.tuning import Entry, Family, Value
+
+_TRUTH = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSpot(Spot):
+    """A config for some types on an architecture."""
+
+    site: Site
+    binding: FamilyBinding
+    arch: str
+    families: tuple[Family, ...]
+    """Those of the config, an architecture each."""
+    version: str
+    """Of the library, as bindings have it."""
+    parameters: Mapping[str, tuple[tuple[str, str], ...]]
+    """Those of templates of configs, by name."""
+
+    @property
+    def header(self) -> str:
+        """Where it is written."""
+        return self.site.header
+
+    @property
+    def entry(self) -> Entry | None:
+        """The one that the compiler takes, where it is one for the architecture."""
+        if self.told.entry is None:
+            return None
+        family, entry = self.told.entry
+        return entry if family.arch == self.arch and entry.kind == "branch" else None
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """The types of the workload."""
+        found = self.told.keys.get(self.binding.name)
+        return found.args if found else ()
+
+    @property
+    def alike(self) -> tuple[Family, Entry]:
+        """The config of the same types on another architecture, which an added one is like."""
+        asked = {
+            parameter: self._facts(arg)
+            for parameter, arg in zip(self._parameters, self.args, strict=False)
+        }
+        for family in sorted(self.families, key=self._nearness):
+            for entry in family.entries:
+                if entry.kind == "branch" and holds(entry.args, asked):
+                    return family, entry
+        types = ", ".join(self.args)
+        raise InputError(
+            f"{self.header}: no architecture has a config for {types}",
+            "Write one by hand; policygen gives it other values.",
+        )
+
+    @property
+    def target(self) -> Target:
+        """The entry that decides the workload, now or afterwards."""
+        entry = self.entry
+        return Target(
+            header=self.header,
+            namespace=self.site.scope,
+            family=f"{self.binding.name} {self.arch}",
+            args=entry.args if entry else self.args,
+            line=entry.line if entry else None,
+        )
+
+    @property
+    def place(self) -> object:
+        """What is the same for all workloads of one entry."""
+        entry = self.entry
+        return self.header, self.binding.name, entry.span if entry else self.alike[1].args
+
+    @property
+    def too_broad(self) -> str | None:
+        """Why no entry can be added."""
+        if self.entry is not None:
+            return None
+        try:
+            _ = self.alike
+        except InputError as error:
+            return error.in_line
+        return None
+
+    def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
+        """The values of an entry for a variant of the benchmark as it was measured."""
+        said = {name for rule in self.binding.members.values() for name in rule.parameters}
+        if lost := [name for name in variant if name not in said]:
+            raise InputError(f"{self.header} has no place for {', '.join(lost)}")
+        return member_values(self.binding, measured, variant, {})
+
+    def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
+        """What the config shows with these values."""
+        return {name: _value(text) for name, text in members.items()}
+
+    def content(self, members: dict[str, str], label: str | None) -> Content:
+        """The values; rocPRIM's comments tell no scores."""
+        del label
+        return Content("values", members)
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.families[0].parameters) if self.families else ()
+
+    def _facts(self, arg: str) -> TypeFacts:
+        if is_constant(arg):
+            return TypeFacts(arg, None)
+        known = axis_type(arg, self.version)
+        return TypeFacts(arg, known.size, floating=known.floating)
+
+    def _nearness(self, family: Family) -> tuple[bool, bool]:
+        """One of its own before what is for all others; one with a name as long first."""
+        return family.arch == UNKNOWN, len(family.arch) != len(self.arch)
+
+
+def _value(text: str) -> Value:
+    if text.lstrip("-").isdigit():
+        return int(text)
+    return _TRUTH.get(text, text)
+
+
+def config_spot(
+    benchmark: BenchmarkBinding, told: Selected, sources: TuningTree, arch: str
+) -> ConfigSpot:
+    """Where the values of a workload go."""
+    version = sources.cub.bindings
+    algorithm, site = site_of(benchmark, version, "configs")
+    header = sources.headers.get(site.header)
+    if header is None:
+        raise InputError(f"the tree has no {site.header}")
+    binding = next(one for one in algorithm.families if one.site == site.name)
+    families = tuple(f for f in header.families if f.name == binding.name)
+    if not families:
+        raise InputError(f"{site.header} has no {binding.name}")
+    return ConfigSpot(told, site, binding, arch, families, version, header.aggregates)
