@@ -296,6 +296,7 @@ def test_the_document_tells_all_of_it(capsys):
     assert (document["rows"], document["variants"], document["failures"]) == (9, 8, [])
     assert document["parameters"][1] == {
         "name": "tile",
+        "algorithm": "own.vector_add",
         "numbered": False,
         "values": {"1": "1", "2": "2", "4": "4"},
     }
