@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from policygen.bindings.archs import ladder, older
 from policygen.errors import InputError, PolicygenError
-from policygen.model.arch import arch_number, parse_arch
+from policygen.model.arch import arch_number, is_amd, parse_arch
 from policygen.proof.toolchain import find_toolchain
 
 
@@ -51,13 +51,15 @@ def parse_archs(texts: Sequence[str]) -> frozenset[str]:
         raise InputError(str(error)) from error
 
 
-def typed_archs(texts: Sequence[str], words: Sequence[str] = ()) -> tuple[str, ...]:
+def typed_archs(
+    texts: Sequence[str], words: Sequence[str] = (), *, amd: bool = False
+) -> tuple[str, ...]:
     """The same, which are ones that there are: CUB would answer for any number.
 
-    `words` stand for several, and stay.
+    `words` stand for several, and stay; `amd` is whether AMD's may be meant, of which no list is.
     """
     found = [one.strip() for text in texts for one in text.split(",")]
-    return tuple(dict.fromkeys(one if one in words else _typed_arch(one) for one in found))
+    return tuple(dict.fromkeys(one if one in words else _typed_arch(one, amd=amd) for one in found))
 
 
 def parse_target(texts: Sequence[str]) -> str:
@@ -73,8 +75,10 @@ def parse_target(texts: Sequence[str]) -> str:
     return archs[0]
 
 
-def _typed_arch(text: str) -> str:
+def _typed_arch(text: str, *, amd: bool) -> str:
     (arch,) = parse_archs([text])
+    if amd and is_amd(arch):
+        return arch
     if text[-1] in "afAF":
         raise InputError(
             f"{text!r} is a compiler's target, and CUB selects by architecture alone",

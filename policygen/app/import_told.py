@@ -15,7 +15,7 @@ from policygen.model.db_import import (
 from policygen.model.labels import BASE
 from policygen.results.tuners.numbered import NumberedSpace
 from policygen.results.tuners.points import TunedKernel
-from policygen.results.tuners.suite import LeftOut, Refused, TunedSuite
+from policygen.results.tuners.suite import LeftOut, RefusedRun, TunedSuite
 from policygen.results.tuners.tuned import TunedFile
 
 REASONS = 40
@@ -33,7 +33,7 @@ def about(out: Path, arch: str, ctk: str, cccl: str) -> About:
 def told_kernel(kernel: TunedKernel, said: About) -> DbImport:
     """An import of one kernel."""
     refused = [
-        Refused(one.label, "", one.failure) for one in kernel.points if one.failure is not None
+        RefusedRun(one.label, "", one.failure) for one in kernel.points if one.failure is not None
     ]
     files = [_file(one, kernel.sizes[place]) for place, one in enumerate(kernel.files)]
     parameters = _parameters(kernel.space, kernel.algorithm)
@@ -70,7 +70,7 @@ def _joined(
     kernels: Sequence[TunedKernel],
     files: Sequence[ImportedFile],
     parameters: Sequence[ImportedParameter],
-    refused: Sequence[Refused],
+    refused: Sequence[RefusedRun],
 ) -> dict[str, Any]:
     """What is told of one kernel, summed up where there are several."""
     first = kernels[0]
@@ -137,9 +137,9 @@ def _file(one: TunedFile, size: str) -> ImportedFile:
     )
 
 
-def _failures(refused: Iterable[Refused]) -> Iterator[ImportedFailure]:
+def _failures(refused: Iterable[RefusedRun]) -> Iterator[ImportedFailure]:
     """The most frequent reasons first."""
-    lots: dict[tuple[str, str], list[Refused]] = {}
+    lots: dict[tuple[str, str], list[RefusedRun]] = {}
     for one in refused:
         lots.setdefault((one.failure.kind, one.failure.reason), []).append(one)
     for kind, reason in sorted(lots, key=lambda lot: (-len(lots[lot]), lot)):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from policygen.model.db_import import DbImport, ImportedFailure, ImportedLeftOut, ImportedWorkload
 from policygen.model.labels import BASE
-from policygen.report.blocks import Block, Note, Words
+from policygen.report.blocks import Block, Note
 from policygen.report.console import plural
 from policygen.report.views import db_words
 from policygen.report.views.db_import_words import (
@@ -82,7 +82,7 @@ def _left_out(found: Sequence[ImportedLeftOut], *, verbose: bool) -> Iterator[Bl
         more = f" and {plural(one.count - 1, f'more {what}')}" if one.count > 1 else ""
         yield db_words.prose(f"left out: {such}{size}{more}: {one.reason}", "  ", "yellow")
     if hidden := sum(one.count for one in found[len(shown) :]):
-        yield Words([f"and {plural(hidden, 'more')} left out, see why with -v"], "", "  ")
+        yield Note(f"  and {hidden:,} more left out, see why with -v")
 
 
 def _failure(failure: ImportedFailure) -> str:

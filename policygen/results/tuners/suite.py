@@ -53,7 +53,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRun:
     """What is no measurement, and where it stands."""
 
     label: str
@@ -67,7 +67,7 @@ class TunedSuite:
 
     kernels: tuple[TunedKernel, ...]
     left_out: tuple[LeftOut, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedRun, ...]
 
 
 def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
@@ -75,7 +75,7 @@ def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
     _check_times(files)
     kernels: list[TunedKernel] = []
     left_out: list[LeftOut] = []
-    refused: list[Refused] = []
+    refused: list[RefusedRun] = []
     for algorithm, parts in _by_algorithm(files).items():
         space = _space(algorithm, parts)
         for axes, same in _by_workload(parts).items():
@@ -178,12 +178,12 @@ def _label(entry: TunedEntry, space: NumberedSpace) -> str:
     return BASE if entry.is_default else space.label(entry.values)
 
 
-def _refused(parts: Sequence[TunedFile], space: NumberedSpace) -> Iterator[Refused]:
+def _refused(parts: Sequence[TunedFile], space: NumberedSpace) -> Iterator[RefusedRun]:
     for one in parts:
         for entry in one.entries:
             if isinstance(entry.outcome, TunedFailure):
                 place = f"{one.path}: {entry.place}"
-                yield Refused(_label(entry, space), place, entry.outcome)
+                yield RefusedRun(_label(entry, space), place, entry.outcome)
 
 
 def _kernel(told: _Workload, facts: SuiteFacts) -> tuple[TunedKernel, list[LeftOut]]:
