@@ -81,7 +81,7 @@ def test_files_become_a_database_of_many_benchmarks(capsys, tuned, plain, monkey
         "  left out: rocprim.device_histogram[active_channels{ct}=3, channels{ct}=4,",
         "  value_type{ct}=uint8_t]: nothing says which configuration is in use now",
         "  1 untimed: its time, 0.0, is no time that a kernel takes, such as bs_128.ipt_8.method_0",
-        "  (tuned.json: benchmarks[3])",
+        "  (tuned.json: benchmarks[3], device_reduce key_type=int)",
         "written to run.db",
     ]
     assert rows("run.db", "SELECT * FROM gpus") == [
@@ -163,7 +163,7 @@ def test_the_document_lists_workloads(capsys, tuned, plain):
             "reason": "its time, 0.0, is no time that a kernel takes",
             "count": 1,
             "variants": ["bs_128.ipt_8.method_0"],
-            "places": ["tuned.json: benchmarks[3]"],
+            "places": ["tuned.json: benchmarks[3], device_reduce key_type=int"],
         }
     ]
     (left,) = found["left_out"]

@@ -241,11 +241,19 @@ def test_files_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(rocprim_benchmarks, "MOST_ENTRIES", 2)
     assert refused(tmp_path, rows()) == "0.json: more than 2 benchmarks"
     monkeypatch.undo()
-    monkeypatch.setattr(suite, "MOST_WORKLOADS", 1)
-    told = "0.json: 2 workloads of device_reduce, and at most 1 are read"
-    assert unsaid(tmp_path, benchmarks()) == told
+    monkeypatch.setattr(suite, "MOST_WORKLOADS", 5)
+    told = unsaid(tmp_path, benchmarks())
+    assert told.startswith("0.json: 6 workloads, and at most 5 are read\n  Import some of them")
     monkeypatch.setattr(suite, "MOST_ALGORITHMS", 4)
-    assert unsaid(tmp_path, benchmarks()) == "0.json: 5 algorithms, and at most 4 are read"
+    assert unsaid(tmp_path, benchmarks()).startswith("0.json: 5 algorithms, and at most 4 are re")
+
+
+def test_axes_of_an_algorithm_are_bounded(tmp_path):
+    several = {
+        ("reduce", ",".join(f"a{start}{n}:1" for n in range(9))): {"bs": [1, 2]} for start in "xy"
+    }
+    told = "0.json: device_reduce has 18 axes in all files, and at most 16 are possible"
+    assert unsaid(tmp_path, benchmarks(several)) == told
 
 
 def test_deep_json_has_one_message(tmp_path):
@@ -447,8 +455,8 @@ def test_zero_never_wins(tmp_path):
     (kernel,) = result.kernels
     assert [one.label for one in kernel.points if one.failure is None] == ["base", "bs_128.ipt_8"]
     assert [one.place.rpartition("/")[2] for one in result.refused[:2]] == [
-        "0.json: benchmarks[16]",
-        "0.json: benchmarks[17]",
+        "0.json: benchmarks[16], device_reduce key_type=int",
+        "0.json: benchmarks[17], device_reduce key_type=int",
     ]
     assert {one.label for one in result.refused} == {"bs_256.ipt_8"}
     assert np.isnan(kernel.points[-1].center)
@@ -466,6 +474,15 @@ def test_a_file_of_nothing_but_zeros_is_refused(tmp_path):
     for cells in broken["cache"].values():
         cells |= {"time": math.inf, "times": [math.inf]}
     assert "Infinity among its times is no time" in unsaid(tmp_path, broken, base=MERGE)
+
+
+def test_a_base_without_a_time_is_none(tmp_path):
+    made = benchmarks(ONE, default=False)
+    for one in made["benchmarks"][:5]:
+        one["real_time"] = 0.0
+    assert "--base bs=128 was not measured" in unsaid(tmp_path, made, base="bs=128")
+    told = unsaid(tmp_path, made, current=lambda *_: {"bs": "128"})
+    assert "what is in use now was not measured: bs=128" in told
 
 
 def test_variants_that_failed_leave_nothing_to_compare(tmp_path):

@@ -200,13 +200,9 @@ def _braces(text: str, at: int, depth: int) -> tuple[_Nested, int]:
 
 
 def _end(text: str, at: int) -> int:
-    """Where a value ends: a type may hold commas."""
+    """Where a value ends: a type may hold commas. The text itself ends with a brace."""
     depth = 0
-    for place in range(at, len(text)):
-        if text[place] in _OPEN:
-            depth += 1
-        elif text[place] in _CLOSE:
-            depth -= 1
-        elif text[place] == "}" or (text[place] == "," and depth <= 0):
-            return place
-    raise ValueError("it has no end")
+    while not (text[at] == "}" or (text[at] == "," and depth <= 0)):
+        depth += (text[at] in _OPEN) - (text[at] in _CLOSE)
+        at += 1
+    return at

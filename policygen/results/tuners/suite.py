@@ -11,7 +11,7 @@ from policygen.hints import listed
 from policygen.model.labels import BASE
 from policygen.results.tuners.numbered import NumberedSpace, number_space
 from policygen.results.tuners.points import TunedKernel, TunedPoint, join_points
-from policygen.results.tuners.rocprim_names import EMPTY
+from policygen.results.tuners.rocprim_names import EMPTY, MOST_AXES
 from policygen.results.tuners.suite_base import (
     UNSAID,
     AskedBase,
@@ -126,10 +126,16 @@ def _by_algorithm(files: Sequence[TunedFile]) -> dict[str, list[TunedFile]]:
     found: dict[str, list[TunedFile]] = {}
     for one in sorted(files, key=lambda one: one.kernel or ""):
         found.setdefault(one.kernel or "", []).append(one)
-    if len(found) > MOST_ALGORITHMS:
-        raise InputError(
-            f"{files[0].path}: {len(found):,} algorithms, and at most {MOST_ALGORITHMS:,} are read"
-        )
+    workloads = {(one.kernel, *sorted(one.workload.items())) for one in files}
+    for many, what, most in (
+        (len(found), "algorithms", MOST_ALGORITHMS),
+        (len(workloads), "workloads", MOST_WORKLOADS),
+    ):
+        if many > most:
+            raise InputError(
+                f"{files[0].path}: {many:,} {what}, and at most {most:,} are read",
+                "Import some of them into a database of their own.",
+            )
     for algorithm, parts in found.items():
         first = parts[0]
         for one in parts:
@@ -145,15 +151,15 @@ def _by_algorithm(files: Sequence[TunedFile]) -> dict[str, list[TunedFile]]:
 def _by_workload(parts: Sequence[TunedFile]) -> dict[_Axes, list[TunedFile]]:
     """All with the same axes, so that they can stand in one table."""
     names = sorted({axis for one in parts for axis in one.workload})
+    if len(names) > MOST_AXES:
+        raise InputError(
+            f"{parts[0].path}: {parts[0].kernel} has {len(names):,} axes in all files, and at most"
+            f" {MOST_AXES} are possible"
+        )
     found: dict[_Axes, list[TunedFile]] = {}
     for one in parts:
         axes = tuple((name, one.workload.get(name, _absent(name))) for name in names)
         found.setdefault(axes, []).append(one)
-    if len(found) > MOST_WORKLOADS:
-        raise InputError(
-            f"{parts[0].path}: {len(found):,} workloads of {parts[0].kernel}, and at most"
-            f" {MOST_WORKLOADS:,} are read"
-        )
     return dict(sorted(found.items()))
 
 
@@ -182,7 +188,8 @@ def _refused(parts: Sequence[TunedFile], space: NumberedSpace) -> Iterator[Refus
     for one in parts:
         for entry in one.entries:
             if isinstance(entry.outcome, TunedFailure):
-                place = f"{one.path}: {entry.place}"
+                types = (f" {axis}={value}" for axis, value in one.workload.items())
+                place = f"{one.path}: {entry.place}, {one.kernel}{''.join(types)}"
                 yield RefusedRun(_label(entry, space), place, entry.outcome)
 
 
