@@ -1,24 +1,25 @@
 """Results of other tuners as a database."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.app.filters import parse_target
+from policygen.app.import_told import about, told_kernel, told_suite
 from policygen.bindings.archs import gpu_arch
 from policygen.errors import InputError
-from policygen.model.db_import import DbImport, ImportedFailure, ImportedFile, ImportedParameter
-from policygen.model.labels import BASE
+from policygen.model.db_import import DbImport
 from policygen.results.load import expand
 from policygen.results.tuners.formats import read_tuned
-from policygen.results.tuners.gathered import TunedFacts, TunedKernel, gather
-from policygen.results.tuners.writing_kernel import write_kernel
+from policygen.results.tuners.gathered import TunedFacts, gather
+from policygen.results.tuners.points import TunedKernel
+from policygen.results.tuners.suite import SuiteFacts, gather_suite
+from policygen.results.tuners.suite_base import Current, knows_nothing
+from policygen.results.tuners.suite_place import suite_arch, suite_gpu, suite_sizes
+from policygen.results.tuners.tuned import TunedFile
+from policygen.results.tuners.writing_kernel import write_kernels
 from policygen.untrusted import is_visible, visible
 
-REASONS = 40
-"""Reasons why configurations failed that are told."""
-NAMED = 3
-"""Configurations that are named for each."""
 LETTERS = 60
 """Of the version of a toolkit."""
 
@@ -48,9 +49,18 @@ class ImportedAs:
 
 
 def import_results(
-    files: Sequence[str], out: Path, named: ImportedAs | None = None, *, force: bool = False
+    files: Sequence[str],
+    out: Path,
+    named: ImportedAs | None = None,
+    *,
+    force: bool = False,
+    current: Current = knows_nothing,
 ) -> DbImport:
-    """Writes results of another tuner as a database; what a file is, its content tells."""
+    """Writes results of another tuner as a database; what a file is, its content tells.
+
+    `current` says which values a library's entry has now, by benchmark, workload (plain names of
+    axes) and architecture: they are base where nothing ran by default.
+    """
     named = named or ImportedAs()
     paths = expand(files)
     if out.resolve() in {path.resolve() for path in paths}:
@@ -60,12 +70,35 @@ def import_results(
             raise InputError(
                 f"{option} {visible(text[:LETTERS])!r} is no version", f"Such as: {such}"
             )
+    tuned = read_tuned(paths)
+    if any(one.library for one in tuned):
+        return _import_suite(tuned, out, named, force=force, current=current)
     given = (named.name, named.base, named.gpu, named.size, named.types, named.warmup)
-    facts = TunedFacts(*given)
-    kernel = gather(read_tuned(paths), facts)
+    kernel = gather(tuned, TunedFacts(*given))
     arch = _arch(kernel, named)
-    write_kernel(kernel, out, arch=arch, ctk=named.ctk, cccl=named.cccl, force=force)
-    return _told(kernel, out, arch, named)
+    write_kernels([kernel], out, arch=arch, ctk=named.ctk, cccl=named.cccl, force=force)
+    return told_kernel(kernel, about(out, arch, named.ctk, named.cccl))
+
+
+def _import_suite(
+    tuned: Sequence[TunedFile], out: Path, named: ImportedAs, *, force: bool, current: Current
+) -> DbImport:
+    """The same of a library's benchmarks, which name themselves."""
+    if own := next((one for one in tuned if not one.library), None):
+        raise InputError(
+            f"{own.path}: is of a kernel of one's own, and other files are of a library",
+            "Import each into a database of its own.",
+        )
+    if named.name or named.types:
+        option = "--name" if named.name else "--type"
+        raise InputError(f"{option}: files of a library say it themselves", "Leave it out.")
+    arch = suite_arch(tuned, parse_target(named.archs) if named.archs else "")
+    gpu = suite_gpu(tuned, named.gpu, arch)
+    suite_sizes(tuned, named.size)
+    facts = SuiteFacts(gpu, arch, named.size, named.base, current)
+    suite = gather_suite(tuned, facts)
+    write_kernels(suite.kernels, out, arch=arch, ctk=named.ctk, cccl=named.cccl, force=force)
+    return told_suite(suite, tuned, about(out, arch, named.ctk, named.cccl))
 
 
 def _arch(kernel: TunedKernel, named: ImportedAs) -> str:
@@ -77,57 +110,3 @@ def _arch(kernel: TunedKernel, named: ImportedAs) -> str:
     raise InputError(
         f"policygen does not know of which architecture {kernel.gpu} is", "Say it: --arch sm90"
     )
-
-
-def _told(kernel: TunedKernel, out: Path, arch: str, named: ImportedAs) -> DbImport:
-    measured = [one for one in kernel.points if one.failure is None]
-    failures = list(_failures(kernel))
-    return DbImport(
-        out=str(out),
-        algorithm=kernel.algorithm,
-        gpu=kernel.gpu,
-        arch=arch,
-        ctk=named.ctk,
-        cccl=named.cccl,
-        workload=dict(kernel.workload),
-        base=kernel.base,
-        base_values=kernel.space.spelled(kernel.base),
-        sizes=tuple(dict.fromkeys(kernel.sizes.values())),
-        variants=len({one.label for one in measured} - {BASE}),
-        rows=len(measured),
-        without_samples=sum(one.samples is None for one in measured),
-        joined=sum(one.repeats - 1 for one in measured),
-        warmup=kernel.warmup,
-        copies=kernel.copies,
-        parameters=tuple(
-            ImportedParameter(name=one.name, numbered=not one.plain, values=dict(one.texts))
-            for one in kernel.space.parameters
-        ),
-        files=tuple(
-            ImportedFile(
-                path=str(one.path),
-                sha256=one.sha256,
-                program=one.program,
-                kernel=one.kernel,
-                device=one.device,
-                size=kernel.sizes[place],
-                configurations=len(one.entries),
-                notes=one.notes,
-            )
-            for place, one in enumerate(kernel.files)
-        ),
-        failures=tuple(failures[:REASONS]),
-        other_failures=len(failures[REASONS:]),
-    )
-
-
-def _failures(kernel: TunedKernel) -> Iterator[ImportedFailure]:
-    """The most frequent reasons first."""
-    lots: dict[tuple[str, str], list[str]] = {}
-    for one in kernel.points:
-        if one.failure is not None:
-            lots.setdefault((one.failure.kind, one.failure.reason), []).append(one.label)
-    for kind, reason in sorted(lots, key=lambda lot: (-len(lots[lot]), lot)):
-        labels = lots[kind, reason]
-        names = tuple(dict.fromkeys(labels))[:NAMED]
-        yield ImportedFailure(kind=kind, reason=reason, count=len(labels), variants=names)

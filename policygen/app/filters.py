@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from policygen.bindings.archs import amd, ladder, older
+from policygen.bindings.archs import amd_archs, ladder, older
 from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_number, is_amd, parse_arch
 from policygen.proof.toolchain import find_toolchain
@@ -51,13 +51,15 @@ def parse_archs(texts: Sequence[str]) -> frozenset[str]:
         raise InputError(str(error)) from error
 
 
-def typed_archs(texts: Sequence[str], words: Sequence[str] = ()) -> tuple[str, ...]:
+def typed_archs(
+    texts: Sequence[str], words: Sequence[str] = (), *, amd: bool = False
+) -> tuple[str, ...]:
     """The same, which are ones that there are: CUB would answer for any number.
 
-    `words` stand for several, and stay.
+    `words` stand for several, and stay; `amd` is whether any of AMD's may be meant.
     """
     found = [one.strip() for text in texts for one in text.split(",")]
-    return tuple(dict.fromkeys(one if one in words else _typed_arch(one) for one in found))
+    return tuple(dict.fromkeys(one if one in words else _typed_arch(one, amd=amd) for one in found))
 
 
 def parse_target(texts: Sequence[str]) -> str:
@@ -73,13 +75,13 @@ def parse_target(texts: Sequence[str]) -> str:
     return archs[0]
 
 
-def _typed_arch(text: str) -> str:
+def _typed_arch(text: str, *, amd: bool) -> str:
     (arch,) = parse_archs([text])
     if is_amd(arch):
-        if arch not in amd():
+        if not amd and arch not in amd_archs():
             raise InputError(
                 f"there is no architecture {arch} that rocPRIM has configs for",
-                f"There are: {', '.join(amd())}.",
+                f"There are: {', '.join(amd_archs())}.",
             )
         return arch
     if text[-1] in "afAF":

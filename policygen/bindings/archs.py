@@ -47,7 +47,7 @@ def older() -> tuple[str, ...]:
     return _known().older
 
 
-def amd() -> tuple[str, ...]:
+def amd_archs() -> tuple[str, ...]:
     """AMD's architectures."""
     return _known().amd
 

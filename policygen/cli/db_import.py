@@ -50,7 +50,7 @@ def facts_options(command: Command) -> Command:
             help="The version of CCCL, or of the tree that has the kernel's header.",
         ),
         click.option("--ctk", default="", metavar="VERSION", help="The version of the toolkit."),
-        partial(arch_option, text="The GPU's, where policygen does not know it."),
+        partial(arch_option, text="The GPU's, where policygen does not know it.", amd=True),
         click.option(
             "--gpu",
             default="",
@@ -83,10 +83,11 @@ def facts_options(command: Command) -> Command:
 def import_files(
     files: tuple[str, ...], out: str, force: bool, named: ImportedAs, output: Output
 ) -> int:
-    """Writes results of Kernel Tuner, or T4 results, as a database.
+    """Writes results of Kernel Tuner, T4 results, or rocPRIM's results, as a database.
 
     Several files are of one kernel on one GPU: sizes of the problem are its runtime workloads, and
-    what was measured twice is joined. What a file is, its content tells.
+    what was measured twice is joined. Files of rocPRIM's are of as many algorithms as they name.
+    What a file is, its content tells.
     """
     output.tell(import_results(files, Path(out), named, force=force), print_import)
     return 0

@@ -78,16 +78,20 @@ def filter_options(command: Command) -> Command:
 
 
 def arch_option(
-    command: Command, text: str = "For this arch.", *, words: tuple[str, ...] = ()
+    command: Command,
+    text: str = "For this arch.",
+    *,
+    words: tuple[str, ...] = (),
+    amd: bool = False,
 ) -> Command:
-    """`--arch`, again or with commas, as `archs`; `words` stand for several."""
+    """`--arch`, again or with commas, as `archs`; `words` stand for several, `amd` allows AMD's."""
     return click.option(
         "--arch",
         "archs",
         multiple=True,
         metavar="ARCH",
         callback=lambda context, _option, texts: (
-            texts if context.resilient_parsing else typed_archs(texts, words)
+            texts if context.resilient_parsing else typed_archs(texts, words, amd=amd)
         ),
         help=f"{text} Repeatable, or with commas.",
     )(command)

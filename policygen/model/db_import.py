@@ -11,6 +11,8 @@ class ImportedParameter(Record):
     """A parameter of labels, with all values that were tuned."""
 
     name: str
+    algorithm: str = ""
+    """Whose it is."""
     numbered: bool
     """Whether a label has numbers that stand for its values, and not the values themselves."""
     values: dict[int, str]
@@ -39,6 +41,38 @@ class ImportedFailure(Record):
     count: int
     variants: tuple[Variant, ...]
     """Some of them."""
+    places: tuple[str, ...] = ()
+    """Where some of them stand: `reduce.json: benchmarks[12]`."""
+
+
+class ImportedWorkload(Record):
+    """An algorithm with values of its axes, as the database has it."""
+
+    algorithm: str
+    workload: dict[str, str]
+    base: Variant
+    """Its label; `base` where what a library has by default ran, and nobody says what that is."""
+    base_from: Literal["option", "default", "tree"]
+    """`--base`, a run of what the library has by default, or the entry that a tree has."""
+    base_values: dict[str, str]
+    sizes: tuple[str, ...]
+    variants: int
+    rows: int
+    without_samples: int
+    deviation: float | None = None
+    """The largest share of a time that samples were apart which files have not kept."""
+
+
+class ImportedLeftOut(Record):
+    """Workloads that are in files and not in the database, for one reason."""
+
+    algorithm: str
+    reason: str
+    count: int
+    workload: dict[str, str]
+    """One of them."""
+    size: str
+    """Of it; empty for all of them."""
 
 
 class DbImport(Document):
@@ -73,3 +107,7 @@ class DbImport(Document):
     failures: tuple[ImportedFailure, ...]
     other_failures: int
     """How many more reasons there are."""
+    library: str = ""
+    """`rocprim`, where files are of its benchmarks; `algorithm` and `base` are of the first one."""
+    workloads: tuple[ImportedWorkload, ...] = ()
+    left_out: tuple[ImportedLeftOut, ...] = ()

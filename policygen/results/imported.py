@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from policygen.errors import InputError
-from policygen.model.labels import parse_label
+from policygen.model.labels import is_label, parse_label
 from policygen.model.workload import axis_name
 from policygen.results.database import Database, quote
 from policygen.results.measured_noise import workload_of
@@ -105,7 +105,12 @@ _KEPT = {
 def keep_imports(database: Database, connection: sqlite3.Connection) -> None:
     """Copies what a database says of imports into one that it is merged into."""
     facts = imported_facts(database)
-    if not facts.bases and not facts.values:
+    rows = [
+        row
+        for row in rows_of(database, IMPORTS, *_KEPT)
+        if all(map(isinstance, row, _KEPT.values())) and is_label(str(row[2]))
+    ]
+    if not rows and not facts.values:
         return
     for statement in IMPORT_TABLES:
         connection.execute(statement)
@@ -117,11 +122,6 @@ def keep_imports(database: Database, connection: sqlite3.Connection) -> None:
             for number, text in sorted(texts.items())
         ],
     )
-    rows = [
-        row
-        for row in rows_of(database, IMPORTS, *_KEPT)
-        if all(map(isinstance, row, _KEPT.values())) and parse_label(str(row[2]))
-    ]
     connection.executemany(
         f"INSERT INTO {IMPORTS} ({', '.join(_KEPT)}) VALUES ({', '.join('?' * len(_KEPT))})",  # noqa: S608
         rows,

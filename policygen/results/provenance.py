@@ -19,6 +19,7 @@ SEARCHES = f"{OWN}searches"
 RUNGS = f"{OWN}rungs"
 IMPORTS = f"{OWN}imports"
 VALUES = f"{OWN}values"
+DEVIATIONS = f"{OWN}deviations"
 IMPORTED = "import"
 """The method of a session that measured nothing: what others measured was brought in."""
 LAST = 3
@@ -84,6 +85,11 @@ IMPORT_TABLES = (
     " warmup INTEGER NOT NULL, entries INTEGER NOT NULL)",
     VALUE_TABLE,
 )
+DEVIATION_TABLE = (
+    f"CREATE TABLE IF NOT EXISTS {DEVIATIONS} (algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
+    " workload TEXT NOT NULL, variant TEXT NOT NULL, deviation REAL NOT NULL)"
+)
+"""Seconds that samples were apart which a file has not kept: no interval is made of them."""
 
 
 def create_own(connection: sqlite3.Connection) -> None:

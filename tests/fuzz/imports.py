@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from policygen.cli.main import main
 from tests.fuzz import command, databases
 from tests.fuzz.databases import TEXTS
+from tests.results import rocprim_files
 from tests.results.tuner_files import BASE, document, t4_document, text_of
 
 SECONDS = 60.0
@@ -50,14 +51,41 @@ def rewritten(made, rng):
             inner[path[-1]] = rng.choice(VALUES)
 
 
+def renamed(made, rng):
+    """Names of benchmarks of which some letters are others, or more."""
+    for one in rng.sample(made["benchmarks"], rng.choice((1, 1, 5))):
+        name = one["name"]
+        at = rng.randrange(len(name))
+        more = rng.choice(("{", "}", ":", ",", '"', "<", "", "\\", "0" * 99, "{" * 999, *TEXTS))
+        one["name"] = name[:at] + more + name[at + rng.choice((0, 1, 9)) :]
+
+
+def original(form, rng):
+    """A file as a tuner writes it."""
+    if form == "cache":
+        return document(count=rng.choice((0, 5)))
+    if form == "t4":
+        return t4_document()
+    if form == "rocprim cache":
+        return rocprim_files.cache(space={"block_size_x": [64, 256], "tile": [1, 2]})
+    space = {"block_size_x": [64, 256], "tile": [1, 2], "m": ["a", "b"]}
+    chosen = dict.fromkeys(rng.sample(list(rocprim_files.ALGORITHMS), 2), space)
+    made = rocprim_files.benchmarks(
+        chosen, repetitions=rng.choice((1, 5)), spelling=rng.choice(("json", "txt"))
+    )
+    if rng.random() < 0.4:
+        renamed(made, rng)
+    return made
+
+
 def written(rng):
     """A file, and what was done to it."""
-    form = rng.choice(("cache", "cache", "t4"))
-    made = document(count=rng.choice((0, 5))) if form == "cache" else t4_document()
+    form = rng.choice(("cache", "cache", "t4", "rocprim", "rocprim", "rocprim cache"))
+    made = original(form, rng)
     change = rng.choice(("rewritten", "rewritten", "flipped", "cut", "doubled", "nested"))
     if change == "rewritten":
         rewritten(made, rng)
-    whole = form == "cache" and isinstance(made.get("cache"), dict) and rng.random() < 0.7
+    whole = form.endswith("cache") and isinstance(made.get("cache"), dict) and rng.random() < 0.7
     text = text_of(made, closed=rng.random() < 0.6) if whole else json.dumps(made)
     if change == "doubled":
         at = text.index('"', rng.randrange(len(text) // 2))
@@ -90,7 +118,8 @@ def run(count, seed):
             path, out = Path(folder) / f"{number}.json", Path(folder) / f"{number}.db"
             change, data = written(rng)
             path.write_bytes(data)
-            said = ("--name", "k") if rng.random() < 0.8 else ()
+            own = not change.startswith("rocprim")
+            said = ("--name", "k") if rng.random() < (0.8 if own else 0.05) else ()
             more = ("--size", "9", "--gpu", "H200", "--base", BASE)
             began = time.process_time()
             status, text = attempt("import", path, "-o", out, *said, *more)

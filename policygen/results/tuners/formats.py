@@ -6,21 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from policygen.errors import InputError, PolicygenError, together
-from policygen.results.tuners import kernel_tuner, t4
+from policygen.hints import listed
+from policygen.results.tuners import kernel_tuner, rocprim_benchmarks, rocprim_cache, t4
 from policygen.results.tuners.tuned import TunedFile, TunerFormat
 from policygen.results.tuners.tuner_json import read_bounded
 
-FORMATS: tuple[TunerFormat, ...] = (kernel_tuner, t4)
+FORMATS: tuple[TunerFormat, ...] = (rocprim_cache, kernel_tuner, t4, rocprim_benchmarks)
+"""rocPRIM's caches are Kernel Tuner's with more in them."""
 _T1 = (b'"ConfigurationSpace"', b'"KernelSpecification"')
 
 
 def read_tuned(paths: Sequence[Path]) -> tuple[TunedFile, ...]:
-    """What all files say; what is wrong with any of them is told of all."""
+    """What all files say, kernel by kernel; what is wrong with any of them is told of all."""
     found: list[TunedFile] = []
     errors: list[PolicygenError] = []
     for path in paths:
         try:
-            found.append(_read(path))
+            found += _read(path)
         except InputError as error:
             errors.append(error)
     if errors:
@@ -28,20 +30,21 @@ def read_tuned(paths: Sequence[Path]) -> tuple[TunedFile, ...]:
     return tuple(found)
 
 
-def _read(path: Path) -> TunedFile:
+def _read(path: Path) -> list[TunedFile]:
     try:
         data = read_bounded(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     for form in FORMATS:
         if form.is_it(data):
-            return replace(form.read(path, data), sha256=hashlib.sha256(data).hexdigest())
+            sha256 = hashlib.sha256(data).hexdigest()
+            return [replace(one, sha256=sha256) for one in form.read(path, data)]
     if all(key in data for key in _T1):
         raise InputError(
             f"{path}: describes a kernel (T1), and holds no results", "Import what its run wrote."
         )
     raise InputError(
         f"{path}: no results of a tuner that policygen can import",
-        f"It imports {' and '.join(form.name for form in FORMATS)}; what a file is, its content"
+        f"It imports {listed(form.name for form in FORMATS)}; what a file is, its content"
         " tells. Databases and results of NVBench need no import.",
     )

@@ -1,24 +1,16 @@
 """Files of one kernel on one GPU, together: what each configuration took on each size."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from pathlib import Path
 
 from policygen.errors import InputError, PolicygenError, together
 from policygen.hints import listed
 from policygen.model.labels import BASE, parse_label
-from policygen.results.samples import Samples
 from policygen.results.tuners.numbered import NumberedSpace, number_space, parse_base
-from policygen.results.tuners.tuned import (
-    LETTERS,
-    MOST_SAMPLES,
-    TunedEntry,
-    TunedFailure,
-    TunedFile,
-    TunedTimes,
-)
+from policygen.results.tuners.points import TunedKernel, TunedPoint, join_points
+from policygen.results.tuners.tuned import LETTERS, TunedFailure, TunedFile, TunedTimes
 from policygen.results.tuners.tuner_json import quoted
 from policygen.untrusted import is_visible
 
@@ -46,48 +38,8 @@ class TunedFacts:
     """As many first launches of a configuration warm up, and do not count."""
 
 
-@dataclass(frozen=True, slots=True)
-class TunedPoint:
-    """A configuration on a size: measured, or not."""
-
-    label: str
-    """`base` for what is in use now."""
-    size: str
-    center: float
-    """Seconds; NaN where it was not measured."""
-    samples: Samples | None
-    failure: TunedFailure | None
-    compiling: float
-    running: float
-    repeats: int
-    """How many measurements are joined in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class TunedKernel:
-    """All that was measured of a kernel."""
-
-    algorithm: str
-    workload: Mapping[str, str]
-    """Its axes of compile time, `T{ct}`."""
-    gpu: str
-    base: str
-    """The label of base."""
-    space: NumberedSpace
-    points: tuple[TunedPoint, ...]
-    files: tuple[TunedFile, ...]
-    sizes: Mapping[int, str]
-    """By the place of a file."""
-    warmup: int
-    copies: int
-    """Measurements that are copies of others, and left out."""
-
-
 def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
-    """Joins files: sizes are runtime workloads, what was measured again is joined to what there is.
-
-    A copy of a measurement is none: the same times at the same moment.
-    """
+    """Joins files: sizes are runtime workloads, and what was measured again is joined."""
     space = number_space(files)
     errors: list[PolicygenError] = []
     algorithm = _kept(errors, _algorithm, files, facts)
@@ -96,21 +48,10 @@ def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
     base = _kept(errors, _base, files, facts, space)
     if errors:
         raise together(errors)
-    found: dict[tuple[str, str], list[TunedEntry]] = {}
-    known: set[tuple[object, ...]] = set()
-    copies = 0
-    for place, one in enumerate(files):
-        for entry in one.entries:
-            key = sizes[place], space.label(entry.values)
-            # Failures have no times, and are all alike.
-            if (same := (*key, *entry.identity)) in known:
-                copies += 1
-                continue
-            known.add(same)
-            found.setdefault(key, []).append(entry)
-    points = tuple(
-        _point(BASE if label == base else label, size, entries, facts.warmup)
-        for (size, label), entries in found.items()
+    points, copies = join_points(
+        ((sizes[place], one) for place, one in enumerate(files)),
+        lambda entry: BASE if (label := space.label(entry.values)) == base else label,
+        facts.warmup,
     )
     _check_base(points, space, base)
     return TunedKernel(
@@ -195,9 +136,7 @@ def _gpu(files: Sequence[TunedFile], facts: TunedFacts) -> str:
                 "Import each GPU into a database of its own; `policygen db compare` compares them.",
             )
     if facts.gpu:
-        if len(facts.gpu) > LETTERS or not all(map(is_visible, facts.gpu)):
-            raise InputError(f"--gpu {quoted(facts.gpu)} is no name of a GPU")
-        return facts.gpu
+        return gpu_name(facts.gpu)
     if first.device is None:
         raise InputError(
             f"{first.path}: does not say on which GPU it was measured",
@@ -206,13 +145,25 @@ def _gpu(files: Sequence[TunedFile], facts: TunedFacts) -> str:
     return first.device.replace("NVIDIA ", "")
 
 
+def gpu_name(text: str) -> str:
+    """What `--gpu` says, if it is a name."""
+    if len(text) > LETTERS or not all(map(is_visible, text)):
+        raise InputError(f"--gpu {quoted(text)} is no name of a GPU")
+    return text
+
+
 def _size(one: TunedFile, facts: TunedFacts) -> str:
-    if facts.size and not _SIZE.fullmatch(facts.size):
-        raise InputError(f"--size {quoted(facts.size)} is no size", "Such as 1000000, or 4096x4096")
-    if size := one.size or facts.size:
+    return check_size(one.path, one.size, facts.size)
+
+
+def check_size(path: Path, said: str | None, given: str) -> str:
+    """The size that a file says, or that is said for it: `--size`."""
+    if given and not _SIZE.fullmatch(given):
+        raise InputError(f"--size {quoted(given)} is no size", "Such as 1000000, or 4096x4096")
+    if size := said or given:
         return size
     raise InputError(
-        f"{one.path}: does not say how large the problem was",
+        f"{path}: does not say how large the problem was",
         "Say it: --size 1000000, or --size 4096x4096",
     )
 
@@ -229,43 +180,6 @@ def _base(files: Sequence[TunedFile], facts: TunedFacts, space: NumberedSpace) -
         " are compared",
         f"Say it, for example: --base '{space.asked(space.label(measured[0].values))}'",
     )
-
-
-def _times(entries: Sequence[TunedEntry]) -> list[TunedTimes]:
-    return [one.outcome for one in entries if isinstance(one.outcome, TunedTimes)]
-
-
-def _point(label: str, size: str, entries: Sequence[TunedEntry], warmup: int) -> TunedPoint:
-    """All samples of a configuration; without any, what the last measurement says of itself."""
-    times = _times(entries)
-    joined = [sample for one in times for sample in _warm(one.samples, warmup)]
-    failures = [one.outcome for one in entries if isinstance(one.outcome, TunedFailure)]
-    samples = None
-    center = float("nan")
-    if joined:
-        samples = np.asarray(joined[:MOST_SAMPLES], np.float64)
-        center = float(np.median(samples.astype(np.float32)))
-    elif times:
-        center = next((one.mean for one in reversed(times) if one.mean is not None), center)
-    return TunedPoint(
-        label=label,
-        size=size,
-        center=center,
-        samples=samples,
-        failure=None if times else failures[-1],
-        compiling=sum(one.compiling for one in entries),
-        running=sum(one.running for one in entries),
-        repeats=len(times),
-    )
-
-
-def _warm(samples: Sequence[float], warmup: int) -> Sequence[float]:
-    """Those after the first ones, where there are more.
-
-    No tuner of these launches a kernel for nothing before it takes times, as NVBench does: the
-    first launch loads the code and takes several times as long.
-    """
-    return samples[warmup:] if len(samples) > warmup else samples
 
 
 def _check_base(points: Sequence[TunedPoint], space: NumberedSpace, base: str) -> None:

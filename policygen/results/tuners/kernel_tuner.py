@@ -56,10 +56,19 @@ def is_it(data: bytes) -> bool:
     )
 
 
-def read(path: Path, data: bytes) -> TunedFile:
+def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     """What a cache says."""
+    return (read_cache(path, *open_cache(path, data)),)
+
+
+def open_cache(path: Path, data: bytes) -> tuple[Mapping[str, Any], str | None]:
+    """The document, and what was done about a run that was cut off."""
     parsed, told = parse_open(path, data)
-    document = members(path, "the document", parsed)
+    return members(path, "the document", parsed), told
+
+
+def read_cache(path: Path, document: Mapping[str, Any], told: str | None) -> TunedFile:
+    """What a document says of its kernel."""
     version = document.get("schema_version")
     if version is not None and not (isinstance(version, str) and version.startswith(VERSION)):
         raise InputError(
@@ -148,6 +157,7 @@ def _entries(
             compiling=lasting(cells.get("compile_time"), MILLISECONDS),
             running=lasting(cells.get("benchmark_time"), MILLISECONDS),
             at=str(cells.get("timestamp", ""))[:LETTERS],
+            place=place,
         )
 
 

@@ -64,8 +64,11 @@ def json_value(value: TunedValue) -> str:
     return json.dumps(value)
 
 
-def number_space(files: Sequence[TunedFile]) -> NumberedSpace:
-    """The parameters of files, which are the same in all of them."""
+def number_space(files: Sequence[TunedFile], *, by_text: bool = False) -> NumberedSpace:
+    """The parameters of files, which are the same in all of them.
+
+    With `by_text`, numbers do not depend on which file comes first.
+    """
     first = files[0]
     for one in files:
         for values in (one.parameters, *(entry.values for entry in one.entries)):
@@ -75,10 +78,11 @@ def number_space(files: Sequence[TunedFile]) -> NumberedSpace:
                     f" {listed(map(quoted, first.parameters))}",
                     "Import what has other parameters into a database of its own.",
                 )
-    return NumberedSpace(tuple(_numbered(name, files) for name in first.parameters))
+    numbered = (_numbered(name, files, by_text=by_text) for name in first.parameters)
+    return NumberedSpace(tuple(numbered))
 
 
-def _numbered(name: str, files: Sequence[TunedFile]) -> NumberedParameter:
+def _numbered(name: str, files: Sequence[TunedFile], *, by_text: bool) -> NumberedParameter:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{files[0].path}: {quoted(name)} is no name that a parameter can have in a label",
@@ -94,7 +98,9 @@ def _numbered(name: str, files: Sequence[TunedFile]) -> NumberedParameter:
     if all(isinstance(value, bool) for value in values.values()):
         numbers = {text: int(value) for text, value in sorted(values.items())}
     else:
-        numbers = {text: number for number, text in enumerate(values)}
+        numbers = {
+            text: number for number, text in enumerate(sorted(values) if by_text else values)
+        }
     return NumberedParameter(name, numbers, plain=False)
 
 
@@ -188,4 +194,17 @@ def _no_value(one: NumberedParameter, text: str) -> InputError:
     return InputError(
         f"--base: {one.name} has no value {quoted(text)} in what was tuned",
         f"It has: {known}. Base is measured as all others are: tune with its values, too.",
+    )
+
+
+def spelled_alike(known: str, text: str) -> bool:
+    """Whether a value as JSON writes it is what a source says, with more or fewer namespaces.
+
+    `"::rocprim::block_scan_algorithm::using_warp_scan"` is `using_warp_scan`.
+    """
+    one, other = _typed(known).removeprefix("::"), text.strip().removeprefix("::")
+    return (
+        other in _spellings(known)
+        or f"::{one}".endswith(f"::{other}")
+        or (f"::{other}".endswith(f"::{one}"))
     )

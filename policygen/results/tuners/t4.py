@@ -58,7 +58,7 @@ def is_it(data: bytes) -> bool:
     )
 
 
-def read(path: Path, data: bytes) -> TunedFile:
+def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     """What it says."""
     document = members(path, "the document", parse_json(path, data))
     # KTT writes none.
@@ -79,7 +79,7 @@ def read(path: Path, data: bytes) -> TunedFile:
     entries = tuple(_entries(path, results, UNITS[unit]))
     if not entries:
         raise InputError(f"{path}: there is no configuration", "Nothing was measured yet.")
-    return TunedFile(
+    found = TunedFile(
         path=path,
         program=text_at(path, "autotuner", facts.get("autotuner")) or "T4",
         device=text_at(path, "device", facts.get("device")),
@@ -88,6 +88,7 @@ def read(path: Path, data: bytes) -> TunedFile:
         parameters=dict.fromkeys(entries[0].values, ()),
         entries=entries,
     )
+    return (found,)
 
 
 def _entries(path: Path, results: list[Any], unit: float) -> Iterator[TunedEntry]:
@@ -104,6 +105,7 @@ def _entries(path: Path, results: list[Any], unit: float) -> Iterator[TunedEntry
             compiling=lasting(compiling, unit),
             running=lasting(times.get("benchmark"), unit),
             at=str(cells.get("timestamp", ""))[:LETTERS],
+            place=place,
         )
 
 

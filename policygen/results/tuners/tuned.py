@@ -1,7 +1,7 @@
-"""What any tuner's file says: configurations of one kernel, each with what it took, or why not."""
+"""What any tuner's file says: configurations of kernels, each with what it took, or why not."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -34,6 +34,8 @@ class TunedTimes:
     """What the tuner itself says it took, where it says that."""
     samples: tuple[float, ...]
     """None of them, where it kept none."""
+    deviation: float | None = None
+    """Seconds that samples which it did not keep were apart, where it says that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,12 @@ class TunedEntry:
     """Seconds that measuring it took."""
     at: str = ""
     """When, as the file says it."""
+    place: str = ""
+    """Where it stands in its file: `benchmarks[12]`."""
+    is_default: bool = False
+    """Whether it ran with what the library itself has, which names no values."""
+    work: float | None = None
+    """How many items went through what was timed, where the file says it."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -57,7 +65,7 @@ class TunedEntry:
 
 @dataclass(frozen=True, slots=True)
 class TunedFile:
-    """One file of a tuner."""
+    """What one file of a tuner says of one kernel."""
 
     path: Path
     program: str
@@ -72,6 +80,13 @@ class TunedFile:
     sha256: str = ""
     notes: tuple[str, ...] = ()
     """What is to be told of it."""
+    library: str = ""
+    """`rocprim`, whose benchmarks files name; else a kernel of one's own."""
+    workload: Mapping[str, str] = field(default_factory=dict)
+    """Axes of compile time with their values, where the file says them."""
+    arch: str | None = None
+    clocks: tuple[int, int] = (0, 0)
+    """MHz of the processor and of its memory, where the file says them."""
 
 
 class TunerFormat(Protocol):
@@ -83,5 +98,5 @@ class TunerFormat(Protocol):
     def is_it(self, data: bytes) -> bool:
         """Whether a file's content is of this kind, also where it is cut off or damaged."""
 
-    def read(self, path: Path, data: bytes) -> TunedFile:
-        """What it says; what is wrong with it is an InputError that names the place."""
+    def read(self, path: Path, data: bytes) -> Sequence[TunedFile]:
+        """What it says of each kernel; what is wrong is an InputError that names the place."""

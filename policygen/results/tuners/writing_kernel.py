@@ -1,7 +1,7 @@
-"""A kernel of another tuner as a database that CCCL's search might have written."""
+"""Kernels of another tuner as a database that CCCL's search might have written."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,8 @@ from typing import Any
 import policygen
 from policygen.results.gpus import write_gpus
 from policygen.results.provenance import (
+    DEVIATION_TABLE,
+    DEVIATIONS,
     FAILURES,
     IMPORT_TABLES,
     IMPORTED,
@@ -20,7 +22,7 @@ from policygen.results.provenance import (
     workload_text,
 )
 from policygen.results.samples import encode
-from policygen.results.tuners.gathered import TunedKernel, TunedPoint
+from policygen.results.tuners.points import TunedKernel, TunedPoint
 from policygen.results.tuners.tuned import TunedFailureKind
 from policygen.results.writing import create_log, create_results, new_database
 from policygen.store_schema import stamp
@@ -40,32 +42,48 @@ CODES: Mapping[TunedFailureKind, str] = {
 """Of what failed, as `policygen measure` has them; what is not valid was never built."""
 
 
-def write_kernel(
-    kernel: TunedKernel, out: Path, *, arch: str, ctk: str = "", cccl: str = "", force: bool = False
+def write_kernels(
+    kernels: Sequence[TunedKernel],
+    out: Path,
+    *,
+    arch: str,
+    ctk: str = "",
+    cccl: str = "",
+    force: bool = False,
 ) -> None:
     """Writes all of it, or nothing. Of the toolkit and of CCCL, files say nothing."""
-    key = (ctk, cccl, kernel.gpu)
-    axes = [*kernel.workload, ELEMENTS]
+    gpu = kernels[0].gpu
+    key = (ctk, cccl, gpu)
     with new_database(out, force=force) as connection:
-        table = create_results(connection, kernel.algorithm, SUBBENCH, axes)
-        connection.executemany(
-            f"INSERT INTO {table} VALUES ({', '.join('?' * (8 + len(axes)))})",  # noqa: S608
-            (
-                (*key, one.label, one.running or None, one.center, None, _blob(one), *place)
-                for one in kernel.points
-                if one.failure is None
-                for place in [(*kernel.workload.values(), one.size)]
-            ),
-        )
+        for kernel in kernels:
+            _write_rows(connection, kernel, key)
         for log in ("builds", "runs"):
             create_log(connection, log)
             connection.executemany(
                 f"INSERT INTO {log} VALUES (?, ?, ?, ?, ?)",  # noqa: S608
-                ((*key[:2], *cells) for cells in _logged(kernel, log)),
+                ((*key[:2], *cells) for kernel in kernels for cells in _logged(kernel, log)),
             )
-        write_gpus(connection, {kernel.gpu: arch})
+        write_gpus(connection, {gpu: arch})
         create_own(connection)
-        _write_provenance(connection, kernel, key, arch)
+        session = _write_session(connection, kernels[0], key, arch)
+        for kernel in kernels:
+            _write_provenance(connection, kernel, session)
+
+
+def _write_rows(
+    connection: sqlite3.Connection, kernel: TunedKernel, key: tuple[str, str, str]
+) -> None:
+    axes = [*kernel.workload, ELEMENTS]
+    table = create_results(connection, kernel.algorithm, SUBBENCH, axes)
+    connection.executemany(
+        f"INSERT INTO {table} VALUES ({', '.join('?' * (8 + len(axes)))})",  # noqa: S608
+        (
+            (*key, one.label, one.running or None, one.center, None, _blob(one), *place)
+            for one in kernel.points
+            if one.failure is None
+            for place in [(*kernel.workload.values(), one.size)]
+        ),
+    )
 
 
 def _blob(one: TunedPoint) -> bytes | None:
@@ -83,14 +101,19 @@ def _logged(kernel: TunedKernel, log: str) -> Iterator[tuple[str, str, float | N
         yield f"{kernel.algorithm}.{one.label}", code, elapsed or None
 
 
-def _write_provenance(
+def _write_session(
     connection: sqlite3.Connection, kernel: TunedKernel, key: tuple[str, str, str], arch: str
-) -> None:
-    """Where it comes from, what failed and why, and what the numbers of labels stand for."""
+) -> int:
+    """The tables of an import, and the session that all of it is of."""
     for statement in IMPORT_TABLES:
         connection.execute(statement)
+    connection.execute(
+        f"CREATE TABLE {STARTS} (algorithm TEXT NOT NULL, workload TEXT NOT NULL,"
+        " variant TEXT NOT NULL)"
+    )
     now = stamp(datetime.now(UTC))
     ctk, cccl, gpu = key
+    processor, memory = kernel.files[0].clocks
     cells = {
         "started": now,
         "ended": now,
@@ -101,9 +124,15 @@ def _write_provenance(
         "arch": arch,
         "method": IMPORTED,
         **dict.fromkeys(("card", "driver", "nvcc"), ""),
-        **dict.fromkeys(("seed", "sm_clock", "memory_clock"), 0),
+        "seed": 0,
+        "sm_clock": processor,
+        "memory_clock": memory,
     }
-    session = _insert(connection, SESSIONS, cells)
+    return _insert(connection, SESSIONS, cells)
+
+
+def _write_provenance(connection: sqlite3.Connection, kernel: TunedKernel, session: int) -> None:
+    """Where it comes from, what failed and why, and what the numbers of labels stand for."""
     for place, file in enumerate(kernel.files):
         _insert(
             connection,
@@ -124,7 +153,7 @@ def _write_provenance(
             },
         )
     connection.executemany(
-        f"INSERT INTO {VALUES} VALUES (?, ?, ?, ?)",  # noqa: S608
+        f"INSERT OR IGNORE INTO {VALUES} VALUES (?, ?, ?, ?)",  # noqa: S608
         [
             (kernel.algorithm, one.name, number, text)
             for one in kernel.space.parameters
@@ -132,6 +161,7 @@ def _write_provenance(
             for text, number in one.numbers.items()
         ],
     )
+    now = stamp(datetime.now(UTC))
     connection.executemany(
         f"INSERT INTO {FAILURES} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         [
@@ -148,10 +178,17 @@ def _write_provenance(
             if one.failure is not None
         ],
     )
-    connection.execute(
-        f"CREATE TABLE {STARTS} (algorithm TEXT NOT NULL, workload TEXT NOT NULL,"
-        " variant TEXT NOT NULL)"
-    )
+    deviations = [
+        (workload_text({**kernel.workload, ELEMENTS: one.size}), one.label, one.deviation)
+        for one in kernel.points
+        if one.deviation is not None
+    ]
+    if deviations:
+        connection.execute(DEVIATION_TABLE)
+        connection.executemany(
+            f"INSERT INTO {DEVIATIONS} VALUES (?, ?, ?, ?, ?)",  # noqa: S608
+            [(kernel.algorithm, SUBBENCH, *cells) for cells in deviations],
+        )
     _insert(
         connection,
         STARTS,
