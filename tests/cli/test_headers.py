@@ -14,7 +14,7 @@ from policygen.errors import ProcessError
 from policygen.installation import this_python
 from policygen.tree import manifest, wheel
 from policygen.tree.whole import listing_file
-from tests.tree.places import Places, empty_machine, fetched_whole
+from tests.tree.places import Places, empty_machine, fetched_whole, use_manifest
 from tests.tree.toys import GOOD, TUNINGS, FakePip, make_root, toy_wheel
 
 TABLE = """\
@@ -26,6 +26,12 @@ CUB    wheel                           dialect          specializations  state
 3.3.0  —                               specializations  —                fetched
 3.5.0  nvidia-cuda-cccl==13.3.5.0.6    selectors        441              —
 3.6.0  cuda-cccl==1.2.1                selectors        441              —
+
+release        package                      dialect  version         state
+rocprim@5.3.3  librocprim-dev=5.3.3-4       configs  rocPRIM 2.10.9  —
+rocprim@5.7.1  librocprim-dev=5.7.1-2       configs  rocPRIM 2.13.1  —
+rocprim@6.4.3  librocprim-dev=6.4.3-2       configs  rocPRIM 3.4.1   —
+rocprim@7.2.4  librocprim-dev=7.2.4-1~exp1  configs  rocPRIM 4.2.0   —
 """
 
 
@@ -50,9 +56,8 @@ def pip(places: Places, monkeypatch: pytest.MonkeyPatch) -> FakePip:
     toys = (toy_wheel(), toy_wheel(version="3.0.1"))
     fake = FakePip({toys[0].file: GOOD})
     monkeypatch.setattr(wheel.process, "run", fake)
-    changed = manifest.shipped().model_copy(update={"wheels": toys})
-    for module in ("obtain", "overview", "store"):
-        monkeypatch.setattr(f"policygen.tree.{module}.shipped", lambda: changed)
+    changed = manifest.shipped().model_copy(update={"wheels": toys, "releases": ()})
+    use_manifest(changed, monkeypatch)
     return fake
 
 
@@ -86,6 +91,8 @@ def test_list_as_json_is_one_document(trees: Places, capsys: pytest.CaptureFixtu
     assert document["folder"] == str(trees.headers)
     assert document["trees"][1] == {
         "version": "3.0.1",
+        "library": "cub",
+        "holds": None,
         "wheel": "nvidia-cuda-cccl==13.0.85",
         "dialect": "specializations",
         "specializations": 440,
