@@ -13,9 +13,9 @@ from policygen import process
 from policygen.environment import which
 from policygen.errors import InputError, ProcessError
 from policygen.paths import cache_failure, cache_folder
-from policygen.tree.downloads import Wanted, checked, is_kept, keep
+from policygen.tree.downloads import Download, checked, is_kept, keep
 from policygen.tree.manifest import shipped
-from policygen.tree.packages import Part
+from policygen.tree.packages import Package
 
 CHECKOUT = "elsewhere give a checkout: --cub PATH"
 _NO_APT = "rocPRIM's headers come from Debian packages; " + CHECKOUT
@@ -46,16 +46,16 @@ APT::Architectures "{architecture}";
 """
 
 
-def obtain(parts: Sequence[Part], progress: Callable[[str], None]) -> tuple[Path, ...]:
+def obtain(parts: Sequence[Package], progress: Callable[[str], None]) -> tuple[Path, ...]:
     """The packages' files in the cache, their hashes verified; apt is asked once for what lacks."""
-    wanted = {part: Wanted("packages", part.file, part.sha256) for part in parts}
+    wanted = {part: Download("packages", part.file, part.sha256) for part in parts}
     lacking = [part for part in parts if not is_kept(wanted[part], progress)]
     if lacking:
         _fetch({part: wanted[part] for part in lacking}, progress)
     return tuple(one.path for one in wanted.values())
 
 
-def _fetch(wanted: dict[Part, Wanted], progress: Callable[[str], None]) -> None:
+def _fetch(wanted: dict[Package, Download], progress: Callable[[str], None]) -> None:
     if which("apt-get") is None:
         raise InputError("there is no apt-get on PATH", _NO_APT)
     try:
@@ -71,11 +71,11 @@ def _fetch(wanted: dict[Part, Wanted], progress: Callable[[str], None]) -> None:
         raise cache_failure(error) from error
 
 
-def _suites(parts: Sequence[Part]) -> tuple[str, ...]:
+def _suites(parts: Sequence[Package]) -> tuple[str, ...]:
     return tuple(sorted({part.suite for part in parts}))
 
 
-def _prepared(folder: Path, parts: Sequence[Part]) -> Path:
+def _prepared(folder: Path, parts: Sequence[Package]) -> Path:
     """The settings of an apt of our own, whose sources are the suites that are wanted."""
     lists, cache = folder / "lists", folder / "cache"
     for one in (lists / "partial", cache / "archives/partial"):
@@ -108,7 +108,7 @@ def _site(settings: Path) -> str:
     return found[0]
 
 
-def _download(part: Part, wanted: Wanted, folder: Path, settings: Path) -> Path:
+def _download(part: Package, wanted: Download, folder: Path, settings: Path) -> Path:
     try:
         _run("download", settings, part.requirement, folder=folder)
     except ProcessError as error:

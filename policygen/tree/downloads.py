@@ -12,7 +12,7 @@ from policygen.tree.files import failure, is_file
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Download:
     """A file that is known before it is there."""
 
     kind: str
@@ -26,7 +26,7 @@ class Wanted:
         return cache_folder() / self.kind / self.sha256 / self.file
 
 
-def is_kept(wanted: Wanted, progress: Callable[[str], None]) -> bool:
+def is_kept(wanted: Download, progress: Callable[[str], None]) -> bool:
     """Whether a file is in the cache as it should be; a damaged one goes."""
     if not is_file(wanted.path):
         return False
@@ -40,7 +40,7 @@ def is_kept(wanted: Wanted, progress: Callable[[str], None]) -> bool:
     return False
 
 
-def keep(wanted: Wanted, bring: Callable[[Path], Path]) -> Path:
+def keep(wanted: Download, bring: Callable[[Path], Path]) -> Path:
     """Keeps what is brought to a folder, and is no longer there then."""
     parent = wanted.path.parent
     try:
@@ -52,7 +52,7 @@ def keep(wanted: Wanted, bring: Callable[[Path], Path]) -> Path:
     return wanted.path
 
 
-def checked(wanted: Wanted, folder: Path, brought_by: str, remedy: str) -> Path:
+def checked(wanted: Download, folder: Path, brought_by: str, remedy: str) -> Path:
     """The file that a program was to bring to a folder, if it is the one."""
     file = folder / wanted.file
     if not file.is_file():

@@ -16,7 +16,7 @@ Folder = Annotated[str, Field(pattern=r"^\w+(/\w+)*$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Part(Record):
+class Package(Record):
     """One package, of which one folder is taken."""
 
     package: PackageName
@@ -49,7 +49,7 @@ class Release(Record):
     dialect: Dialect
     files: Sha256
     """Of the listing of all that is taken."""
-    parts: Annotated[tuple[Part, ...], Field(min_length=1)]
+    parts: Annotated[tuple[Package, ...], Field(min_length=1)]
 
     @property
     def requirement(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from policygen import process
 from policygen.errors import MissingToolError
 from policygen.installation import this_python
-from policygen.tree.downloads import Wanted, checked, is_kept, keep
+from policygen.tree.downloads import Download, checked, is_kept, keep
 from policygen.tree.manifest import Wheel
 
 _NETWORK = "check the network and pip's index settings, then run the command again"
@@ -15,14 +15,14 @@ _NETWORK = "check the network and pip's index settings, then run the command aga
 
 def obtain(wheel: Wheel, progress: Callable[[str], None]) -> Path:
     """The wheel's file in the cache, its hash verified."""
-    wanted = Wanted("wheels", wheel.file, wheel.sha256)
+    wanted = Download("wheels", wheel.file, wheel.sha256)
     if is_kept(wanted, progress):
         return wanted.path
     progress(f"{wheel.requirement}: downloading")
     return keep(wanted, lambda folder: _download(wheel, wanted, folder))
 
 
-def _download(wheel: Wheel, wanted: Wanted, folder: Path) -> Path:
+def _download(wheel: Wheel, wanted: Download, folder: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise MissingToolError("pip", _install())
     # A line may be slow; pip itself gives up on one that is silent.

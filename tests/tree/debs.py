@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from policygen.errors import ProcessError
-from policygen.tree.packages import Part, Release
+from policygen.tree.packages import Package, Release
 from policygen.tree.whole import digest_of, listing
 
 CONFIGS = "rocprim/device/detail/config"
@@ -97,10 +97,10 @@ GOOD_DEBS = {
 }
 
 
-def toy_part(file: str, folder: str, data: bytes | None = None, suite: str = "sid") -> Part:
+def toy_part(file: str, folder: str, data: bytes | None = None, suite: str = "sid") -> Package:
     """The manifest's entry for a package."""
     name, version, rest = file.removesuffix(".deb").split("_")
-    return Part(
+    return Package(
         package=name,
         version=version,
         architecture=rest,

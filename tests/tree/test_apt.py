@@ -6,7 +6,7 @@ import pytest
 from policygen.errors import InputError, ProcessError
 from policygen.tree import apt, manifest
 from policygen.tree.obtain import fetch
-from policygen.tree.packages import Part
+from policygen.tree.packages import Package
 from policygen.tree.store import current, differs, fetched
 from tests.tree.debs import GOOD_DEBS, FakeApt, toy_part, toy_release
 from tests.tree.places import Places, use_manifest
@@ -32,7 +32,7 @@ def apt_get(places: Places, monkeypatch: pytest.MonkeyPatch) -> FakeApt:
     return fake
 
 
-def parts() -> tuple[Part, ...]:
+def parts() -> tuple[Package, ...]:
     return toy_release().parts
 
 
