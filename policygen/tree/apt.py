@@ -28,8 +28,8 @@ _SETTINGS = """\
 Dir::State::lists "{lists}";
 Dir::State::status "/dev/null";
 Dir::Cache "{cache}";
-Dir::Etc::preferences "-";
-Dir::Etc::preferencesparts "-";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
 Acquire::PDiffs "false";
 Acquire::Languages "none";
 APT::Update::Error-Mode "any";
@@ -39,7 +39,7 @@ APT::Update::Error-Mode "any";
 """
 _OWN = """\
 Dir::Etc::sourcelist "{sources}";
-Dir::Etc::sourceparts "-";
+Dir::Etc::sourceparts "/dev/null";
 APT::Architecture "{architecture}";
 #clear APT::Architectures;
 APT::Architectures "{architecture}";

@@ -50,7 +50,7 @@ def test_apt_is_asked_in_a_folder_of_its_own(places: Places, apt_get: FakeApt) -
     mirror = "https://mirror.invalid/debian"
     assert apt_get.sources == f"deb [arch=amd64 target=Packages] {mirror} sid main\n"
     assert "#clear APT::Update::Post-Invoke;\n" in apt_get.settings
-    assert 'Dir::Etc::sourceparts "-";\n' in apt_get.settings
+    assert 'Dir::Etc::sourceparts "/dev/null";\n' in apt_get.settings
     assert lines == [
         "Debian sid: reading the list of packages",
         "librocprim-dev=9.8.7-1: downloading",
