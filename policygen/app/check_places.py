@@ -1,7 +1,7 @@
 """Which trees are here, and where policygen keeps what is its own."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -55,12 +55,13 @@ def _fetch() -> str:
 
 
 def _named(cub: Cub) -> str:
-    return f"CUB {cub.version}, {nearby(Path(cub.root))}"
+    return f"{cub.called} {cub.version}, {nearby(Path(cub.root))}"
 
 
 def _fetched(folder: Path) -> Check:
     try:
-        versions, used = fetched(folder), current(folder)
+        versions = fetched(folder, None)
+        used = {current(folder, library) for library in shipped().libraries}
         words = [_version(folder, one, used) for one in versions]
     except PolicygenError as error:
         return failed("fetched", (), error)
@@ -70,8 +71,8 @@ def _fetched(folder: Path) -> Check:
     return fine("fetched", f"{', '.join(words)} in {nearby(folder)}")
 
 
-def _version(folder: Path, version: str, used: str | None) -> str:
-    more = ["current"] if version == used else []
+def _version(folder: Path, version: str, used: Container[str | None]) -> str:
+    more = ["current"] if version in used else []
     more += ["changed"] if differs(folder, version) else []
     return f"{version} ({', '.join(more)})" if more else version
 

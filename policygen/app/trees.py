@@ -1,4 +1,4 @@
-"""The trees of CUB that can be had, and the ones that another is compared with."""
+"""The trees that can be had, and the ones that another is compared with."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ def fetch_trees(
     again: bool = False,
     progress: Callable[[str], None],
 ) -> tuple[Headers, tuple[Cub, ...]]:
-    """Gets trees from PyPI; the last one becomes the current tree."""
+    """Gets trees from PyPI or Debian; the last one becomes the current tree of its library."""
     folder = headers_folder(Path.cwd())
     wanted = all_versions(folder, versions) if everything else versions
     trees = fetch_all(wanted, folder, progress, again=again)

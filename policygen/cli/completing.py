@@ -71,10 +71,12 @@ def algorithms() -> Iterator[str]:
 
 
 def versions() -> Iterator[str]:
-    """The releases of CUB that can be fetched."""
+    """The releases that can be fetched."""
     path = resources.folder("cub_headers") / "manifest.toml"
     known = tomllib.loads(path.read_text("utf-8"))
-    return (wheel["cub"] for wheel in known["wheels"])
+    yield from (wheel["cub"] for wheel in known["wheels"])
+    for one in known["releases"]:
+        yield known["libraries"][one["library"]]["fetched"]["name"] + one["release"]
 
 
 FILES, FOLDERS = Completed(kind="file"), Completed(kind="dir")

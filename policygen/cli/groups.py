@@ -94,10 +94,10 @@ BENCH = DefaultGroup(
 )
 HEADERS = LazyGroup(
     "headers",
-    "Shows and obtains CUB trees.",
+    "Shows and obtains trees of CUB and rocPRIM.",
     {
-        "headers:fetch": "Gets CUB trees from PyPI; the last one that is named becomes the"
-        " current tree.",
+        "headers:fetch": "Gets trees of CUB from PyPI and of rocPRIM (rocprim@5.7.1) from"
+        " Debian's packages.",
         "headers:list": "Lists the trees that can be had, and names the one that is used here.",
         "headers:path": "Prints the include folder of the tree that is used here, or of a fetched"
         " VERSION.",

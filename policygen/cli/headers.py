@@ -1,4 +1,4 @@
-"""`policygen headers`: shows and obtains CUB trees."""
+"""`policygen headers`: shows and obtains trees."""
 
 import shlex
 import sys
@@ -35,11 +35,14 @@ def list_(cub: str | None, output: Output) -> int:
 
 @click.command()
 @click.argument("versions", metavar="VERSION...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Every version that is known.")
+@click.option("--all", "everything", is_flag=True, help="Every version of CUB that is known.")
 @click.option("--again", is_flag=True, help="Also what is here already, with all of its files.")
 @output_options
 def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output) -> int:
-    """Gets CUB trees from PyPI; the last one that is named becomes the current tree."""
+    """Gets trees of CUB from PyPI and of rocPRIM (rocprim@5.7.1) from Debian's packages.
+
+    The last one that is named becomes the current tree of its library.
+    """
     if not versions and not everything:
         raise click.UsageError("name a VERSION, or give --all")
 
@@ -60,7 +63,7 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
         click.echo(document.to_json())
         return 0
     for tree in trees:
-        click.echo(f"CUB {tree.version}: {tree.root}")
+        click.echo(f"{tree.called} {tree.version}: {tree.root}")
         if output.verbose:
             click.echo(f"{name(tree)}, dialect {tree.dialect}", err=True)
     return 0

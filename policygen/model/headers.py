@@ -1,25 +1,30 @@
-"""The CUB trees that can be had and those that are here."""
+"""The trees that can be had and those that are here."""
 
 from typing import Any, Literal
 
 from policygen.model.base import Document, Record
-from policygen.model.cub import Cub, Dialect
+from policygen.model.cub import Cub, Dialect, Library
 from policygen.untrusted import json_text
 
 State = Literal["fetched", "current", "absent"]
 
 
 class HeadersEntry(Record):
-    """One version of CUB."""
+    """One release."""
 
     version: str
+    """By which it is named: `3.0.1`, `rocprim@5.7.1`."""
+    library: Library = "cub"
+    holds: str | None = None
+    """What its headers say, where it is named by another version."""
     wheel: str | None
-    """`nvidia-cuda-cccl==13.0.85`; none for a tree that the manifest does not know."""
+    """`nvidia-cuda-cccl==13.0.85`, or the package `librocprim-dev=5.7.1-2`; none for a tree that
+    the manifest does not know."""
     dialect: Dialect
     specializations: int | None
     state: State
     changed: tuple[str, ...] | None = None
-    """Files that are not as the wheel has them, as far as they can be named; none when all are."""
+    """Files that are not as they were fetched, as far as they can be named; none when all are."""
 
 
 class Headers(Document):

@@ -88,4 +88,4 @@ def percent_words(share: float | None, digits: int = 2) -> str:
 def tree_line(cub: "Cub") -> str:
     """Name the tree that an output is about, and how it was found."""
     found = f"{cub.found}, changed since it was fetched" if cub.changed else cub.found
-    return f"CUB {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{found}]"
+    return f"{cub.called} {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{found}]"

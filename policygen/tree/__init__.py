@@ -1,4 +1,4 @@
-"""Finds a CUB tree, its version and its headers; obtains trees from wheels."""
+"""Finds trees, their versions and headers; obtains them from wheels and packages."""
 
 from policygen.tree.given import open_tree
 from policygen.tree.layout import tuning_headers

@@ -13,12 +13,12 @@ from policygen.model.base import Record
 from policygen.model.cub import Dialect, Library
 from policygen.resources import folder
 from policygen.tree.libraries import Layouts, LibraryRow, TreeFiles, Version
+from policygen.tree.packages import Archive, Release, Sha256
 
 NAME = "manifest.toml"
 
 # The file becomes part of a path.
 WheelFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+\.whl$")]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Tags(Record):
@@ -57,6 +57,8 @@ class Manifest(Record):
     format: Literal["policygen/manifest/2"]
     libraries: Mapping[Library, LibraryRow]
     wheels: tuple[Wheel, ...]
+    archive: Archive
+    releases: tuple[Release, ...]
 
     @property
     def default(self) -> str:

@@ -1,12 +1,13 @@
 """How fetched trees are called and kept: `3.0.1` in `3.0.1`, `rocprim@5.7.1` in `rocprim-5.7.1`."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from policygen.errors import InputError
 from policygen.model.cub import Library
 from policygen.tree.libraries import FetchedRule
-from policygen.tree.manifest import shipped
+from policygen.tree.manifest import Wheel, shipped
+from policygen.tree.packages import Release
 from policygen.tree.version import version_key
 
 
@@ -67,7 +68,30 @@ def current_file(library: Library) -> str:
     return f".{shipped().libraries[library].fetched.folder}current"
 
 
-def known_names() -> Iterator[Name]:
-    """All releases that the manifest has."""
-    for wheel in shipped().wheels:
-        yield Name("cub", wheel.cub)
+def name_of(source: Wheel | Release) -> Name:
+    """What a wheel or packages hold."""
+    if isinstance(source, Wheel):
+        return Name("cub", source.cub)
+    return Name(source.library, source.release)
+
+
+def find_source(text: str) -> Wheel | Release | None:
+    """Where a release comes from, if the manifest says it."""
+    return next((one for one in sources() if str(name_of(one)) == text), None)
+
+
+def sources() -> tuple[Wheel | Release, ...]:
+    """All that the manifest has."""
+    known = shipped()
+    return (*known.wheels, *known.releases)
+
+
+def source(text: str) -> Wheel | Release:
+    """The same; none is an error."""
+    if found := find_source(text):
+        return found
+    for library, row in shipped().libraries.items():
+        if row.fetched.name and text.startswith(row.fetched.name):
+            known = ", ".join(str(name_of(r)) for r in shipped().releases if r.library == library)
+            raise InputError(f"no package is known that holds {text}", f"known are: {known}")
+    return shipped().wheel(text)

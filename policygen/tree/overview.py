@@ -1,6 +1,6 @@
 """Which trees can be had and which are here, and fetching several of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
 from policygen.errors import InputError, PolicygenError, ProcessError, together
@@ -9,43 +9,57 @@ from policygen.model.headers import Headers, HeadersEntry, State
 from policygen.stopping import stopping
 from policygen.tree import store
 from policygen.tree.layout import open_root
-from policygen.tree.manifest import shipped
+from policygen.tree.manifest import Wheel, shipped
+from policygen.tree.names import Name, name_of, parse, sources
 from policygen.tree.obtain import fetch
-from policygen.tree.version import version_key
+from policygen.tree.packages import Release
 
 
 def overview(headers_folder: Path, used: Cub | None) -> Headers:
-    """All versions of the manifest and all that are unpacked, oldest first."""
-    here, current = store.fetched(headers_folder), store.current(headers_folder)
-    entries = [
-        HeadersEntry(
-            version=wheel.cub,
-            wheel=wheel.requirement,
-            dialect=wheel.dialect,
-            specializations=wheel.specializations,
-            state=_state(wheel.cub, here, current),
-            changed=_changed(headers_folder, wheel.cub, here),
-        )
-        for wheel in shipped().wheels
-    ]
-    known = {entry.version for entry in entries}
-    entries += [
-        HeadersEntry(
-            version=version,
-            wheel=None,
-            dialect=open_root(headers_folder / version, "cub_headers").dialect,
-            specializations=None,
-            state=_state(version, here, current),
-        )
-        for version in here
-        if version not in known
-    ]
-    entries.sort(key=lambda entry: version_key(entry.version))
-    return Headers(folder=str(headers_folder), trees=tuple(entries), used=used)
+    """All releases of the manifest and all that are unpacked, by library, oldest first."""
+    here = store.fetched(headers_folder, None)
+    current = {store.current(headers_folder, library) for library in shipped().libraries}
+    entries = {
+        name_of(one): _known(one, headers_folder, _state(str(name_of(one)), here, current))
+        for one in sources()
+    }
+    others = (name for one in here if (name := parse(one)) and name not in entries)
+    entries |= {
+        name: _unknown(name, headers_folder, _state(str(name), here, current)) for name in others
+    }
+    found = tuple(entries[name] for name in sorted(entries, key=lambda name: name.key))
+    return Headers(folder=str(headers_folder), trees=found, used=used)
+
+
+def _known(one: Wheel | Release, folder: Path, state: State) -> HeadersEntry:
+    name = name_of(one)
+    return HeadersEntry(
+        version=str(name),
+        library=name.library,
+        holds=one.version if isinstance(one, Release) else None,
+        wheel=one.requirement,
+        dialect=one.dialect,
+        specializations=one.specializations if isinstance(one, Wheel) else None,
+        state=state,
+        changed=_changed(folder, str(name), state),
+    )
+
+
+def _unknown(name: Name, folder: Path, state: State) -> HeadersEntry:
+    cub = open_root(name.root(folder), "cub_headers", name.library)
+    return HeadersEntry(
+        version=str(name),
+        library=name.library,
+        holds=cub.version if str(name) != name.version else None,
+        wheel=None,
+        dialect=cub.dialect,
+        specializations=None,
+        state=state,
+    )
 
 
 def all_versions(headers_folder: Path, chosen: Sequence[str]) -> tuple[str, ...]:
-    """Every version of the manifest; the chosen one, the current or the default comes last."""
+    """Every version of CUB in the manifest; the chosen one, the current or the default is last."""
     last = chosen[-1] if chosen else store.current(headers_folder) or shipped().default
     others = (wheel.cub for wheel in shipped().wheels)
     return (*(version for version in (*others, *chosen) if version != last), last)
@@ -81,12 +95,12 @@ def _kept(count: int, wanted: int) -> str:
     )
 
 
-def _state(version: str, here: Sequence[str], current: str | None) -> State:
-    if version == current:
+def _state(version: str, here: Sequence[str], current: Container[str | None]) -> State:
+    if version in current:
         return "current"
     return "fetched" if version in here else "absent"
 
 
-def _changed(folder: Path, version: str, here: Sequence[str]) -> tuple[str, ...] | None:
-    found = store.differs(folder, version) if version in here else None
+def _changed(folder: Path, version: str, state: State) -> tuple[str, ...] | None:
+    found = store.differs(folder, version) if state != "absent" else None
     return None if found is None else found.files

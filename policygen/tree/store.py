@@ -8,8 +8,7 @@ from policygen.model.cub import CALLED, Cub, Library
 from policygen.paths import cache_folder, chosen_folder, write_atomically
 from policygen.tree.files import failure, is_file, is_folder, listing, read
 from policygen.tree.layout import is_root, open_root
-from policygen.tree.manifest import shipped
-from policygen.tree.names import Name, current_file, kept_as, parse
+from policygen.tree.names import Name, current_file, find_source, kept_as, name_of, parse, source
 from policygen.tree.whole import Difference, difference
 
 FOLDER = "cub_headers"
@@ -61,22 +60,17 @@ def open_fetched(folder: Path, version: str, found: str = "cub_headers") -> Cub:
     if name and (root := _root(folder, name)):
         changed = differs(folder, version) is not None
         return open_root(root, found, name.library).model_copy(update={"changed": changed})
-    check_known(version)
+    source(version)
     called = f"{CALLED[name.library]} {name.version}" if name else version
     raise InputError(
         f"{called} is not in {folder}", f"obtain it: policygen headers fetch {version}"
     )
 
 
-def check_known(version: str) -> None:
-    """An error for a release that the manifest has not."""
-    shipped().wheel(version)
-
-
 def differs(folder: Path, version: str) -> Difference | None:
     """How an unpacked release differs from what was fetched, where that is known."""
-    wheel = shipped().find_wheel(version)
-    return difference(folder / version, wheel) if wheel else None
+    known = find_source(version)
+    return difference(name_of(known).place(folder), known.files) if known else None
 
 
 def current(folder: Path, library: Library = "cub") -> str | None:
@@ -103,7 +97,9 @@ def make_current(folder: Path, version: str) -> None:
         raise failure("write", path, error) from error
 
 
-def check_vacant(folder: Path) -> None:
+def check_vacant(folder: Path, name: Name) -> None:
     """An error where something that is no tree stands in a tree's place."""
-    if is_folder(folder) and listing(folder):
-        raise InputError(f"{folder} is there, but holds no CUB", "delete it and fetch again")
+    place = name.place(folder)
+    if is_folder(place) and listing(place):
+        called = CALLED[name.library]
+        raise InputError(f"{place} is there, but holds no {called}", "delete it and fetch again")

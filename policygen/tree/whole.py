@@ -1,7 +1,7 @@
-"""Whether a fetched tree is as its wheel has it: the one place that says so.
+"""Whether a fetched tree is as it was fetched: the one place that says so.
 
-The manifest has a digest of all files of a wheel. Which they are stands beside the tree, so that
-what differs can be named.
+The manifest has a digest of all files of a wheel, or of packages. Which they are stands beside the
+tree, so that what differs can be named.
 """
 
 import os
@@ -11,26 +11,25 @@ from hashlib import sha256
 from pathlib import Path
 
 from policygen.tree.files import failure, is_file, read
-from policygen.tree.manifest import Wheel
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A tree is not as its wheel has it."""
+    """A tree is not as it was fetched."""
 
     files: tuple[str, ...]
     """Those that were changed, added or removed; none where it is not known which."""
 
 
-def difference(root: Path, wheel: Wheel) -> Difference | None:
-    """How a fetched tree differs from its wheel; all of its files are read."""
+def difference(root: Path, files: str) -> Difference | None:
+    """How a fetched tree differs from what the manifest says of its files; all of them are read."""
     try:
         found = _digests(root)
     except OSError as error:
         raise failure("read", Path(error.filename or root), error) from error
-    if digest_of(listing(found)) == wheel.files:
+    if digest_of(listing(found)) == files:
         return None
-    known = _known(root, wheel)
+    known = _known(root, files)
     names = known.keys() | found.keys() if known else set()
     return Difference(tuple(sorted(n for n in names if known.get(n) != found.get(n))))
 
@@ -50,10 +49,10 @@ def digest_of(files: str) -> str:
     return sha256(files.encode()).hexdigest()
 
 
-def _known(root: Path, wheel: Wheel) -> dict[str, str]:
+def _known(root: Path, files: str) -> dict[str, str]:
     path = listing_file(root)
     text = read(path, path.parent).decode(errors="replace") if is_file(path) else ""
-    if digest_of(text) != wheel.files:  # of a policygen that wrote none, or changed itself
+    if digest_of(text) != files:  # of a policygen that wrote none, or changed itself
         return {}
     return {name: digest for digest, _, name in (row.partition("  ") for row in text.splitlines())}
 

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from policygen import Filter, open_session, resources, scan_tunings
+from policygen.app.session import check_named
 from policygen.edit.journal import Journal
+from policygen.edit.target import staged_name
 from policygen.errors import InputError
+from tests.tree.debs import make_rocprim, make_rocprim_checkout
 
 MINI = str(resources.folder("cub_headers") / "mini")
 
@@ -39,3 +42,27 @@ def test_a_header_names_its_tree_and_nothing_is_printed(capsys):
     assert header.is_relative_to(scan.cub.root)
     assert {family.header for family in scan.families} == {header.name}
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_release_that_was_found_is_named_before_it_is_written_to(tmp_path, monkeypatch):
+    headers = tmp_path / "headers"
+    monkeypatch.setenv("POLICYGEN_CUB_HEADERS", str(headers))
+    make_rocprim(headers / "rocprim-7.2.4/include")
+    found = open_session(library="rocprim").cub
+    with pytest.raises(InputError) as raised:
+        check_named(found)
+    assert raised.value.message.startswith("nothing is written to rocPRIM 4.2.0 in ")
+    assert "add --cub rocprim@7.2.4;" in raised.value.remedy
+    check_named(open_session("rocprim@7.2.4").cub)
+
+
+def test_what_is_left_beside_any_tuning_header_is_told(tmp_path):
+    root = make_rocprim(tmp_path / "tree")
+    staged_name(root / "rocprim/device/device_scan_config.hpp", "1").touch()
+    with pytest.raises(InputError, match="is left of an interrupted policygen"):
+        open_session(str(root), whole=True)
+
+
+def test_a_tree_without_a_version_is_opened(tmp_path):
+    make_rocprim_checkout(tmp_path / "tree", "")
+    assert open_session(str(tmp_path / "tree")).cub.version == "unknown"

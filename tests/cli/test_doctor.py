@@ -247,7 +247,7 @@ def test_a_tree_that_cannot_be_read_is_broken_wherever_it_stands(places, capsys)
 
 
 def test_a_folder_of_fetched_trees_that_cannot_be_listed_is_broken(places, capsys, monkeypatch):
-    def fail(folder):
+    def fail(folder, _library):
         raise InputError(f"cannot list {folder}: Permission denied", "make it readable")
 
     monkeypatch.setattr(check_places, "fetched", fail)

@@ -14,7 +14,8 @@ from policygen.errors import ProcessError
 from policygen.installation import this_python
 from policygen.tree import manifest, wheel
 from policygen.tree.whole import listing_file
-from tests.tree.places import Places, empty_machine, fetched_whole
+from tests.tree.debs import make_rocprim
+from tests.tree.places import Places, empty_machine, fetched_whole, use_manifest
 from tests.tree.toys import GOOD, TUNINGS, FakePip, make_root, toy_wheel
 
 TABLE = """\
@@ -26,6 +27,12 @@ CUB    wheel                           dialect          specializations  state
 3.3.0  —                               specializations  —                fetched
 3.5.0  nvidia-cuda-cccl==13.3.5.0.6    selectors        441              —
 3.6.0  cuda-cccl==1.2.1                selectors        441              —
+
+release        package                      dialect  version         state
+rocprim@5.3.3  librocprim-dev=5.3.3-4       configs  rocPRIM 2.10.9  —
+rocprim@5.7.1  librocprim-dev=5.7.1-2       configs  rocPRIM 2.13.1  —
+rocprim@6.4.3  librocprim-dev=6.4.3-2       configs  rocPRIM 3.4.1   —
+rocprim@7.2.4  librocprim-dev=7.2.4-1~exp1  configs  rocPRIM 4.2.0   —
 """
 
 
@@ -50,9 +57,8 @@ def pip(places: Places, monkeypatch: pytest.MonkeyPatch) -> FakePip:
     toys = (toy_wheel(), toy_wheel(version="3.0.1"))
     fake = FakePip({toys[0].file: GOOD})
     monkeypatch.setattr(wheel.process, "run", fake)
-    changed = manifest.shipped().model_copy(update={"wheels": toys})
-    for module in ("obtain", "overview", "store"):
-        monkeypatch.setattr(f"policygen.tree.{module}.shipped", lambda: changed)
+    changed = manifest.shipped().model_copy(update={"wheels": toys, "releases": ()})
+    use_manifest(changed, monkeypatch)
     return fake
 
 
@@ -86,6 +92,8 @@ def test_list_as_json_is_one_document(trees: Places, capsys: pytest.CaptureFixtu
     assert document["folder"] == str(trees.headers)
     assert document["trees"][1] == {
         "version": "3.0.1",
+        "library": "cub",
+        "holds": None,
         "wheel": "nvidia-cuda-cccl==13.0.85",
         "dialect": "specializations",
         "specializations": 440,
@@ -348,3 +356,36 @@ def test_a_tree_that_cannot_be_read_is_told(
 def test_a_link_that_leads_back_ends(trees: Places) -> None:
     (trees.headers / "3.0.1/cub/back").symlink_to("..")
     assert main(["headers", "list"]) == 0
+
+
+def test_the_library_says_whose_tree_is_looked_for(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_root(places.headers / "3.0.1")
+    make_rocprim(places.headers / "rocprim-5.7.1/include", "2.13.1")
+    assert main(["scan", "-q", "--library", "cub", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cub"]["version"] == "3.0.1"
+    assert main(["scan", "-q", "--library", "rocprim", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cub"]["version"] == "2.13.1"
+    assert main(["resolve", "--cub", "3.0.1", "--library", "rocprim"]) == 2
+    assert "holds CUB 3.0.1, not rocPRIM\n" in capsys.readouterr().err
+
+
+def test_a_release_of_rocprim_is_shown_and_told_when_it_was_changed(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = make_rocprim(places.headers / "rocprim-5.7.1/include", "2.13.1")
+    make_rocprim(places.headers / "rocprim-5.9.0/include", "2.14.0")
+    assert main(["headers", "list", "--cub", "rocprim@5.7.1"]) == 0
+    out, err = capsys.readouterr()
+    assert "rocprim@5.7.1  librocprim-dev=5.7.1-2       configs  rocPRIM 2.13.1  fetched, ch" in out
+    assert "rocprim@5.9.0  —                            configs  rocPRIM 2.14.0  current\n" in out
+    assert out.endswith(
+        f"used here: rocPRIM 2.13.1 in {root} (found by: --cub, changed since it was fetched)\n"
+    )
+    assert err == (
+        "policygen: warning: rocprim@5.7.1 is not as its packages have it: some of its files"
+        " differ\n  policygen headers fetch rocprim@5.7.1 --again gets it anew\n"
+    )
+    assert main(["headers", "path", "rocprim@5.7.1"]) == 0
+    assert capsys.readouterr().out == f"{root}\n"

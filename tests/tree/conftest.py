@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from policygen.tree import manifest, wheel
-from tests.tree.places import Places, empty_machine
+from tests.tree.places import Places, empty_machine, use_manifest
 from tests.tree.toys import GOOD, FakePip, toy_wheel
 
 
@@ -20,5 +20,5 @@ def pip(places: Places, monkeypatch: pytest.MonkeyPatch) -> FakePip:
     monkeypatch.setattr(wheel.process, "run", fake)
     known = manifest.shipped()
     changed = known.model_copy(update={"wheels": (*known.wheels, toy)})
-    monkeypatch.setattr("policygen.tree.obtain.shipped", lambda: changed)
+    use_manifest(changed, monkeypatch)
     return fake

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from policygen.tree import manifest, search, store, toolkits
+from policygen.tree import apt, manifest, names, overview, search, toolkits, unpack
 from policygen.tree.whole import digest_of, listing, listing_file
 
 
@@ -42,6 +42,12 @@ def empty_machine(base: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     return Places(base, work, headers, cache, site, toolkit, rocm)
 
 
+def use_manifest(known: manifest.Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that asks the manifest what can be fetched is told this one's."""
+    for module in (names, overview, unpack, apt):
+        monkeypatch.setattr(module, "shipped", lambda: known)
+
+
 def fetched_whole(
     places: Places, versions: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,4 +69,4 @@ def fetched_whole(
         for wheel in known.wheels
     )
     changed = known.model_copy(update={"wheels": wheels})
-    monkeypatch.setattr(store, "shipped", lambda: changed)
+    use_manifest(changed, monkeypatch)

@@ -127,6 +127,10 @@ def test_the_overview_has_the_manifests_trees_and_those_that_are_here(places: Pl
         ("3.3.0", None, "current"),
         ("3.5.0", "nvidia-cuda-cccl==13.3.5.0.6", "absent"),
         ("3.6.0", "cuda-cccl==1.2.1", "absent"),
+        ("rocprim@5.3.3", "librocprim-dev=5.3.3-4", "absent"),
+        ("rocprim@5.7.1", "librocprim-dev=5.7.1-2", "absent"),
+        ("rocprim@6.4.3", "librocprim-dev=6.4.3-2", "absent"),
+        ("rocprim@7.2.4", "librocprim-dev=7.2.4-1~exp1", "absent"),
     ]
 
 
