@@ -22,10 +22,10 @@ def judged_by_base(
     session: Session, workloads: Sequence[ScoredWorkload], arch: str
 ) -> tuple[ScoredWorkload, ...]:
     """Workloads of several versions say whether base was what the tree selects; others as given."""
-    several = [*chain.from_iterable(of_versions(workloads, session.cub.version).values())]
+    several = [*chain.from_iterable(of_versions(workloads, session.cub.release).values())]
     if not several:
         return tuple(workloads)
-    names = headers_of(several, session.cub.version)
+    names = headers_of(several, session.cub.bindings)
     _, _, compiler = open_tree(session.cub, names, progress=session.progress)
     return with_measured_bases(session, workloads, compiler, arch)
 
@@ -38,7 +38,7 @@ def with_measured_bases(
     measured_on: str | None = None,
 ) -> tuple[ScoredWorkload, ...]:
     """The same for a tree that is open."""
-    version = session.cub.version
+    version = session.cub.release
     several = chain.from_iterable(of_versions(workloads, version).values())
     trees = measured_trees(session, measured_on, {one.cccl for one in several})
     return with_bases(workloads, compiler, version, trees, arch)
@@ -66,7 +66,7 @@ def measured_trees(
     for version in sorted(set(map(version_of, cccl))):
         if measured_on is not None:
             other = other_tree(session, measured_on)
-        elif version == session.cub.version:
+        elif version == session.cub.release:
             continue
         else:
             try:

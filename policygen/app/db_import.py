@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.app.filters import parse_target
+from policygen.app.import_library import library_parameters, tree_entries
 from policygen.app.import_told import about, told_kernel, told_suite
 from policygen.bindings.archs import gpu_arch
 from policygen.errors import InputError
@@ -44,6 +45,8 @@ class ImportedAs:
     """Axes of compile time with their values: `T=F32`."""
     size: str = ""
     """The size of the problem."""
+    cub: str = ""
+    """The tree whose entries are base, of a library that policygen knows."""
     warmup: int = 1
     """As many first launches of each configuration warm up, and do not count."""
 
@@ -95,10 +98,14 @@ def _import_suite(
     arch = suite_arch(tuned, parse_target(named.archs) if named.archs else "")
     gpu = suite_gpu(tuned, named.gpu, arch)
     suite_sizes(tuned, named.size)
-    facts = SuiteFacts(gpu, arch, named.size, named.base, current)
+    release = f"{tuned[0].library}@{named.cccl}"
+    if named.cub:
+        tree, current = tree_entries(named.cub)
+        release = tree.release
+    facts = SuiteFacts(gpu, arch, named.size, named.base, current, library_parameters)
     suite = gather_suite(tuned, facts)
-    write_kernels(suite.kernels, out, arch=arch, ctk=named.ctk, cccl=named.cccl, force=force)
-    return told_suite(suite, tuned, about(out, arch, named.ctk, named.cccl))
+    write_kernels(suite.kernels, out, arch=arch, ctk=named.ctk, cccl=release, force=force)
+    return told_suite(suite, tuned, about(out, arch, named.ctk, release))
 
 
 def _arch(kernel: TunedKernel, named: ImportedAs) -> str:

@@ -76,7 +76,7 @@ def plan_ranked(
     if options.provenance == "full" and options.date is None:
         today = datetime.now(UTC).date().isoformat()
         options = options.model_copy(update={"date": today})
-    version = session.cub.version
+    version = session.cub.release
     workloads = results.workloads(version)
     names = headers_of(workloads, session.cub.bindings)
     found, data, compiler = open_tree(session.cub, names, progress=session.progress)

@@ -4,7 +4,7 @@ import re
 from functools import cache
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from policygen.config import load_toml
 from policygen.model.base import Record
@@ -39,6 +39,14 @@ class Allowed(Record):
     """Macros that may be used although they ask."""
 
 
+class Part(Allowed):
+    """A part of another library's tree, by the beginning of the names of its files."""
+
+    prefix: str
+    beneath: bool = False
+    """Whether no tuning stands in it, so that it may ask for all but what no file needs."""
+
+
 class Outside(Record):
     """The file."""
 
@@ -54,6 +62,8 @@ class Outside(Record):
     tunings: Allowed
     cub: Allowed
     beneath: Allowed
+    parts: tuple[Part, ...] = Field(alias="part", default=())
+    """Of other libraries than CUB; the first that fits counts."""
     places: Places
 
 

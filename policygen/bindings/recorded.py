@@ -4,14 +4,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from policygen.bindings.load import axis_type, axis_values, bound, is_constant
+from policygen.bindings.load import (
+    axis_type,
+    axis_values,
+    bound,
+    is_constant,
+    library_types,
+)
 from policygen.bindings.own import PREFIX
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
+from policygen.model.cub import OTHERS
 from policygen.model.labels import shortened
+from policygen.model.versions import library_of
 from policygen.model.versions import plain as plain_version
 from policygen.model.workload import axis_name
 
+LIBRARIES = frozenset(OTHERS.values())
 # v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1
 _VERSION = re.compile(r"v?([0-9]{1,9}\.[0-9]{1,9}(?:\.[0-9]{1,9})?)(?![0-9])")
 
@@ -43,7 +52,13 @@ def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
 
 
 def version_of(cccl: str) -> str:
-    """`v3.6.0.dev-204-g571f2fc3bc` as 3.6.0."""
+    """`v3.6.0.dev-204-g571f2fc3bc` as 3.6.0, `rocprim@4.2.0` as it stands.
+
+    Results of another library may not say its version: the newest that is bound is taken then.
+    """
+    library, named, version = cccl.rpartition("@")
+    if named and library == library_of(cccl) in LIBRARIES:
+        return f"{library}@{version or library_types(library).compiled[-1]}"
     match = _VERSION.match(cccl)
     if match is None:
         raise InputError(f"{shortened(cccl)} is no CCCL version", "It looks like v3.0.3.")

@@ -20,7 +20,7 @@ from policygen.report.views.db_import import print_import
 
 def facts_options(command: Command) -> Command:
     """What files do not say, as one `named`."""
-    names = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "warmup")
+    names = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
     return decorated(
         as_one(command, "named", ImportedAs, *names),
         click.option(
@@ -29,6 +29,13 @@ def facts_options(command: Command) -> Command:
             default=1,
             show_default=True,
             help="As many first launches of each configuration warm up, and do not count.",
+        ),
+        click.option(
+            "--cub",
+            default="",
+            metavar="PATH",
+            help="The tree whose entries are base, of a library whose results these are:"
+            " rocprim@5.7.1, or a checkout.",
         ),
         click.option(
             "--size",

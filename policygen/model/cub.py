@@ -49,6 +49,11 @@ class Cub(Record):
         return f"{own}@{version}" if own else version
 
     @property
+    def release(self) -> str:
+        """Its version as results have it: of another library than CUB with its name."""
+        return self.bindings.partition("+")[0]
+
+    @property
     def library(self) -> Library:
         """Whose tree it is."""
         return OTHERS.get(self.dialect, "cub")

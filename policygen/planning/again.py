@@ -50,7 +50,7 @@ def check_decisions(plan: Plan) -> None:
     """An error where a variant has parameters that its benchmark has not."""
     known: dict[str, set[str]] = {}
     for one in plan.results:
-        for version in (one.cccl, plan.cub.version):
+        for version in (one.cccl, plan.cub.release):
             with suppress(InputError):  # it is rejected for that, and nothing is written
                 names = benchmark_of(one.algorithm, version_of(version)).parameters
                 known.setdefault(one.algorithm, set()).update(names)

@@ -8,11 +8,12 @@ from policygen.model.lint import Finding
 from policygen.proof.lint.place import place
 from policygen.proof.outside.asks import Dependence
 from policygen.proof.outside.nothing import asked as looked
+from policygen.tree.layout import own_folders
 
 
 def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) -> list[Finding]:
     """Finds where tuning headers, or what they include, ask for it; `named` shows a file."""
-    folders = [Path(folder).absolute() for folder in cub.include_folders]
+    folders = [folder.absolute() for folder in own_folders(cub)]
     names = []
     for path in map(Path.absolute, headers):
         inside = next((one for one in folders if path.is_relative_to(one)), None)

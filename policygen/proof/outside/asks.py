@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from policygen.bindings.outside import Allowed, outside
+from policygen.bindings.outside import Allowed, Part, outside
 from policygen.model.base import Span
 from policygen.proof.outside.header import CONDITIONS, WORD, Directive, Header
 from policygen.proof.outside.taint import PASTE, tainted
@@ -185,13 +185,17 @@ def _end(directive: Directive) -> int:
 
 
 def _scope(name: str) -> Allowed:
+    for part in outside().parts:
+        if name.startswith(part.prefix):
+            return part
     if name.startswith(f"{shipped().tree.tunings}/") or "/" not in name:
         return outside().tunings
     return outside().beneath if name.startswith(("cuda/", "thrust/", "nv/")) else outside().cub
 
 
 def _is_beneath(header: Header) -> bool:
-    return _scope(header.name) is outside().beneath
+    scope = _scope(header.name)
+    return scope.beneath if isinstance(scope, Part) else scope is outside().beneath
 
 
 @cache

@@ -64,11 +64,18 @@ def json_value(value: TunedValue) -> str:
     return json.dumps(value)
 
 
-def number_space(files: Sequence[TunedFile], *, by_text: bool = False) -> NumberedSpace:
+def number_space(
+    files: Sequence[TunedFile],
+    *,
+    by_text: bool = False,
+    words: Mapping[str, Sequence[str]] | None = None,
+) -> NumberedSpace:
     """The parameters of files, which are the same in all of them.
 
-    With `by_text`, numbers do not depend on which file comes first.
+    With `by_text`, numbers do not depend on which file comes first. `words` has the values of
+    parameters whose numbers are known, in their order.
     """
+    known = words or {}
     first = files[0]
     for one in files:
         for values in (one.parameters, *(entry.values for entry in one.entries)):
@@ -78,11 +85,15 @@ def number_space(files: Sequence[TunedFile], *, by_text: bool = False) -> Number
                     f" {listed(map(quoted, first.parameters))}",
                     "Import what has other parameters into a database of its own.",
                 )
-    numbered = (_numbered(name, files, by_text=by_text) for name in first.parameters)
+    numbered = (
+        _numbered(name, files, known.get(name, ()), by_text=by_text) for name in first.parameters
+    )
     return NumberedSpace(tuple(numbered))
 
 
-def _numbered(name: str, files: Sequence[TunedFile], *, by_text: bool) -> NumberedParameter:
+def _numbered(
+    name: str, files: Sequence[TunedFile], words: Sequence[str], *, by_text: bool
+) -> NumberedParameter:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{files[0].path}: {quoted(name)} is no name that a parameter can have in a label",
@@ -95,6 +106,8 @@ def _numbered(name: str, files: Sequence[TunedFile], *, by_text: bool) -> Number
         _add(values, (entry.values[name] for entry in one.entries))
     if all(map(_is_int, values.values())):
         return NumberedParameter(name, {text: int(v) for text, v in values.items()}, plain=True)
+    if words:
+        return NumberedParameter(name, _by_words(values, words), plain=False)
     if all(isinstance(value, bool) for value in values.values()):
         numbers = {text: int(value) for text, value in sorted(values.items())}
     else:
@@ -102,6 +115,19 @@ def _numbered(name: str, files: Sequence[TunedFile], *, by_text: bool) -> Number
             text: number for number, text in enumerate(sorted(values) if by_text else values)
         }
     return NumberedParameter(name, numbers, plain=False)
+
+
+def _by_words(values: Iterable[str], words: Sequence[str]) -> dict[str, int]:
+    """The number of a word that is known; others come after them, by text."""
+    found: dict[str, int] = {}
+    others: list[str] = []
+    for text in sorted(values):
+        places = [place for place, word in enumerate(words) if spelled_alike(text, word)]
+        if len(places) == 1 and places[0] not in found.values():
+            found[text] = places[0]
+        else:
+            others.append(text)
+    return found | {text: len(words) + place for place, text in enumerate(others)}
 
 
 def _add(known: dict[str, TunedValue], values: Iterable[TunedValue]) -> None:

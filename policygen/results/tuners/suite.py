@@ -3,8 +3,8 @@
 A workload that has no base, or nothing but base, is left out with the reason.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from policygen.errors import InputError, PolicygenError, together
 from policygen.hints import listed
@@ -30,6 +30,22 @@ _Axes = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryParameters:
+    """What a library's own benchmark calls parameters, and the words that are their values."""
+
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """What a file calls a parameter → what the benchmark does."""
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By parameter, in the order of their numbers."""
+
+
+def nothing_known(benchmark: str) -> LibraryParameters:
+    """No library's bindings are at hand."""
+    del benchmark
+    return LibraryParameters()
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteFacts:
     """What holds for all files of a library."""
 
@@ -39,6 +55,8 @@ class SuiteFacts:
     """Where a file says none."""
     base: str = ""
     current: Current = knows_nothing
+    parameters: Callable[[str], LibraryParameters] = nothing_known
+    """What is known of a benchmark's parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +94,10 @@ def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
     kernels: list[TunedKernel] = []
     left_out: list[LeftOut] = []
     refused: list[RefusedRun] = []
-    for algorithm, parts in _by_algorithm(files).items():
-        space = _space(algorithm, parts)
+    for algorithm, given in _by_algorithm(files).items():
+        known = facts.parameters(f"{given[0].library}.{algorithm}")
+        parts = [_renamed(one, known.renamed) for one in given]
+        space = _space(algorithm, parts, known.words)
         for axes, same in _by_workload(parts).items():
             name = f"{same[0].library}.{algorithm}"
             refused += _refused(same, space)
@@ -167,7 +187,24 @@ def _absent(axis: str) -> str:
     return EMPTY if axis.endswith("_type") else ABSENT
 
 
-def _space(algorithm: str, parts: Sequence[TunedFile]) -> NumberedSpace:
+def _renamed(one: TunedFile, names: Mapping[str, str]) -> TunedFile:
+    """A file with parameters as benchmarks call them, where that is clear."""
+    found = {names.get(name, name) for name in one.parameters}
+    if not names or len(found) < len(one.parameters):
+        return one
+    return replace(
+        one,
+        parameters={names.get(name, name): values for name, values in one.parameters.items()},
+        entries=[
+            replace(entry, values={names.get(name, name): v for name, v in entry.values.items()})
+            for entry in one.entries
+        ],
+    )
+
+
+def _space(
+    algorithm: str, parts: Sequence[TunedFile], words: Mapping[str, Sequence[str]]
+) -> NumberedSpace:
     """The parameters of an algorithm, which are the same for all types."""
     tuned = [
         replace(one, entries=entries)
@@ -175,7 +212,7 @@ def _space(algorithm: str, parts: Sequence[TunedFile]) -> NumberedSpace:
         if (entries := [entry for entry in one.entries if not entry.is_default])
     ]
     try:
-        return number_space(tuned, by_text=True) if tuned else NumberedSpace(())
+        return number_space(tuned, by_text=True, words=words) if tuned else NumberedSpace(())
     except InputError as error:
         raise InputError(f"{error.message}, for {algorithm}", error.remedy) from error
 

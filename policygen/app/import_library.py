@@ -1,0 +1,67 @@
+"""What a library's bindings and its tree say of results that its own tools wrote."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from policygen.app.filters import EVERYTHING
+from policygen.app.resolve import resolve_workloads
+from policygen.app.session import open_session
+from policygen.bindings.load import bindings
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding
+from policygen.model.cub import Cub
+from policygen.model.tuning import spell
+from policygen.model.workload import Point, point_of
+from policygen.results.tuners.suite import LibraryParameters
+from policygen.results.tuners.suite_base import Current
+
+
+def library_parameters(benchmark: str) -> LibraryParameters:
+    """How parameters of a benchmark are called, and the numbers of their words."""
+    found = _bound(benchmark)
+    if found is None:
+        return LibraryParameters()
+    one, family = found
+    rules = family.members.values()
+    words = {r.parameter: r.choices for r in rules if r.parameter and r.choices}
+    return LibraryParameters({other: name for name, other in one.called.items()}, words)
+
+
+def tree_entries(cub: str) -> tuple[Cub, Current]:
+    """A tree, and the values by parameter that it has for workloads."""
+    session = open_session(cub)
+
+    @cache
+    def known(arch: str) -> Mapping[Point, Mapping[str, str]]:
+        document, _ = resolve_workloads(session, replace(EVERYTHING, archs=(arch,)))
+        return {
+            row.point: {name: spell(value) for name, value in row.values.items()}
+            for row in document.rows
+        }
+
+    def current(benchmark: str, workload: Mapping[str, str], arch: str) -> Mapping[str, str] | None:
+        found = _bound(benchmark)
+        if found is None:
+            return None
+        one, family = found
+        axes = {axis: value for axis, value in workload.items() if axis in one.axes}
+        for axis in one.ignored:
+            values = one.axes.get(axis, ())
+            axes.setdefault(axis, values if isinstance(values, str) else values[0])
+        entry = known(arch).get(point_of(benchmark, axes))
+        if entry is None:
+            return None
+        rules = family.members.items()
+        return {r.parameter: entry[m] for m, r in rules if r.parameter and m in entry}
+
+    return session.cub, current
+
+
+def _bound(benchmark: str) -> tuple[BenchmarkBinding, FamilyBinding] | None:
+    """The newest that is bound, and what its parameters mean."""
+    for binding in bindings():
+        for one in reversed(binding.benchmarks):
+            if one.name == benchmark and binding.library != "cub":
+                family = next(f for f in reversed(binding.families) if f.site == one.site)
+                return one, family
+    return None
