@@ -72,7 +72,7 @@ def _header_names(names: Sequence[str], known: Mapping[str, Path], version: str)
     bindings = {b.algorithm: {site.header for site in b.sites} for b in bound(version)}
     wanted: set[str] = set()
     for name in names:
-        meant = {h for h in known if name in {h, h.removesuffix(".cuh"), algorithm(h)}}
+        meant = {h for h in known if name in {h, Path(h).stem, algorithm(h)}}
         meant |= bindings.get(name, set()) & known.keys()
         if not meant:
             here = ", ".join(algorithm(header) for header in known)

@@ -18,7 +18,7 @@ from policygen.store_schema import open_store, stamp, told, transaction
 
 PATIENCE = 30.0
 """Seconds that a writer waits for another one."""
-HEADER = ".cuh"
+HEADERS = frozenset({".cuh", ".hpp"})
 """How the names of the files end that policygen writes in a tree; nothing else is ever written."""
 WriteState = Literal["prepared", "committing", "done", "failed"]
 
@@ -257,7 +257,7 @@ def _files(connection: sqlite3.Connection, write: int) -> tuple[WrittenFile, ...
 
 def _file(row: sqlite3.Row) -> WrittenFile:
     path = PurePosixPath(row["path"])
-    if path.is_absolute() or ".." in path.parts or path.suffix != HEADER:
+    if path.is_absolute() or ".." in path.parts or path.suffix not in HEADERS:
         raise ValueError(f"{path} is no header of a tree")
     for name in ("before", "after"):
         if _digest(row[name]) != row[f"{name}_sha256"]:
