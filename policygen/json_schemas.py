@@ -21,6 +21,7 @@ from policygen.model.doctor import Doctor
 from policygen.model.effect import Effect
 from policygen.model.emit import Emitted
 from policygen.model.headers import Headers
+from policygen.model.library_types import LibraryTypes
 from policygen.model.lint import LintReport
 from policygen.model.matrix import StrategyMatrix
 from policygen.model.measure import MeasureCompile
@@ -83,6 +84,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
 )
 FILES: dict[str, type[BaseModel]] = {
     "binding": Binding,
+    "binding-library-types": LibraryTypes,
     "binding-types": Types,
     "kernel": OwnKernel,
     "workload": OwnWorkload,

@@ -105,7 +105,9 @@ def _import_suite(
     facts = SuiteFacts(gpu, arch, named.size, named.base, current, library_parameters)
     suite = gather_suite(tuned, facts)
     write_kernels(suite.kernels, out, arch=arch, ctk=named.ctk, cccl=release, force=force)
-    return told_suite(suite, tuned, about(out, arch, named.ctk, release))
+    # A version that nobody said is none.
+    told = release.rpartition("@")[2] and release
+    return told_suite(suite, tuned, about(out, arch, named.ctk, told))
 
 
 def _arch(kernel: TunedKernel, named: ImportedAs) -> str:

@@ -26,7 +26,6 @@ from policygen.model.bindings import (
     Binding,
     Call,
     FamilyBinding,
-    LibraryTypes,
     Scaling,
     SelectorBinding,
     Site,
@@ -34,6 +33,7 @@ from policygen.model.bindings import (
     Unit,
 )
 from policygen.model.cub import Dialect
+from policygen.model.library_types import LibraryTypes
 from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
 from policygen.model.versions import Versioned, library_of, numbers, plain
@@ -141,7 +141,7 @@ def bindings() -> tuple[Binding, ...]:
 
     A file of one's own can give further benchmarks to an algorithm that is bound.
     """
-    paths = [path for path in sorted(_folder().rglob("*.toml")) if path.name != "types.toml"]
+    paths = [path for path in _files() if path.name != "types.toml"]
     found: dict[str, Path] = {}
     made: dict[str, Binding] = {}
     for path in (*paths, *(mine := _own())):
@@ -163,7 +163,7 @@ def bindings() -> tuple[Binding, ...]:
 
 def identity() -> str:
     """Names the content of all files of bindings."""
-    paths = [*sorted(_folder().rglob("*.toml")), *_own(), folder("schemas") / "words.toml"]
+    paths = [*_files(), *_own(), folder("schemas") / "words.toml"]
     maker = taken()
     own = "" if maker is None else f"{maker.name} {maker.given.model_dump_json()}"
     if (kernel := taken_kernel()) is not None:
@@ -199,6 +199,11 @@ def _own() -> list[Path]:
 
 def _folder() -> Path:
     return folder("schemas") / "bindings"
+
+
+def _files() -> list[Path]:
+    """CUB's, then those of other libraries, each in a folder of its own."""
+    return [*sorted(_folder().glob("*.toml")), *sorted(_folder().glob("*/*.toml"))]
 
 
 def _load(path: Path, model: type[Loaded]) -> Loaded:

@@ -20,14 +20,17 @@ from tests.trees import tree as cub_tree
 
 VERSIONS = ["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"]
 FOLDER = resources.folder("schemas") / "bindings"
-FILES = sorted(FOLDER.glob("*.toml"))
+FILES = [*sorted(FOLDER.glob("*.toml")), *sorted(FOLDER.glob("*/*.toml"))]
 ALGORITHMS = [path for path in FILES if path.name != "types.toml"]
 SCHEMAS = resources.folder("schemas") / "json"
 CONSTANTS = {"true", "false"}
 
 
 def names(paths: list[Path]) -> list[str]:
-    return [path.stem for path in paths]
+    """Algorithms of other libraries have their library's name before them."""
+    return [
+        path.stem if path.parent == FOLDER else f"{path.parent.name}.{path.stem}" for path in paths
+    ]
 
 
 def is_constant(value: str) -> bool:
@@ -37,7 +40,8 @@ def is_constant(value: str) -> bool:
 @pytest.mark.parametrize("path", ALGORITHMS, ids=names(ALGORITHMS))
 def test_a_file_loads_and_is_named_for_its_algorithm(path: Path) -> None:
     binding = load_toml(path, Binding)
-    assert binding.algorithm == path.stem
+    assert [binding.algorithm] == names([path])
+    assert binding.library == ("cub" if path.parent == FOLDER else path.parent.name)
     assert binding.sites
     assert binding.benchmarks
     assert binding in load.bindings()
@@ -49,7 +53,8 @@ def test_all_files_are_loaded_by_name() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=names(FILES))
 def test_the_schema_accepts_a_file(path: Path) -> None:
-    schema = "binding-types" if path.name == "types.toml" else "binding"
+    own = "binding-types" if path.parent == FOLDER else "binding-library-types"
+    schema = own if path.name == "types.toml" else "binding"
     text = (SCHEMAS / f"{schema}.schema.json").read_text(encoding="utf-8")
     with path.open("rb") as file:
         values = tomllib.load(file)
@@ -223,7 +228,8 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 BINDING_KEYS = (
-    "its keys are: algorithm, site, family, benchmark, selector, call, run, workload, types"
+    "its keys are: algorithm, library, site, family, benchmark, selector, call, run, workload,"
+    " types"
 )
 
 
@@ -233,7 +239,7 @@ BINDING_KEYS = (
         ('algorithm = "merge"', "algorithm = 3", "algorithm: Input should be a valid string"),
         ('algorithm = "merge"', 'algorithm = "merge"\nspeed = 1', "unknown key speed"),
         ("dialect = ", "accent = ", "site[0].dialect: Field required; unknown key site[0].accent"),
-        ('dialect = "specializations"', 'dialect = "English"', "site[0].dialect: Input should be 'specializations' or 'selectors'"),
+        ('dialect = "specializations"', 'dialect = "English"', "site[0].dialect: Input should be 'specializations', 'selectors' or 'configs'"),
         ("edit = ", "# edit = ", "benchmark[0]: Value error, a benchmark that is not writable says what would have to be edited"),
     ],
 )  # fmt: skip
