@@ -212,7 +212,10 @@ def test_a_folder_that_is_no_tree_is_not_taken_for_a_revision(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--arch", "new"], "'new' is no GPU architecture; write sm90, sm_90, 90 or 9.0"),
+        (
+            ["--arch", "new"],
+            "'new' is no GPU architecture; write sm90, sm_90, 90 or 9.0, or AMD's as gfx942",
+        ),
         (
             ["sort"],
             "no tuning header is called 'sort'\n  Here are: ",

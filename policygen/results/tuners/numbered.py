@@ -127,7 +127,8 @@ def _by_words(values: Iterable[str], words: Sequence[str]) -> dict[str, int]:
             found[text] = places[0]
         else:
             others.append(text)
-    return found | {text: len(words) + place for place, text in enumerate(others)}
+    found |= {text: len(words) + place for place, text in enumerate(others)}
+    return dict(sorted(found.items(), key=lambda pair: pair[1]))
 
 
 def _add(known: dict[str, TunedValue], values: Iterable[TunedValue]) -> None:

@@ -3,6 +3,7 @@
 A workload that has no base, or nothing but base, is left out with the reason.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -103,7 +104,7 @@ def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
             refused += _refused(same, space)
             told = _Workload(name, dict(axes), same, space)
             try:
-                kernel, without = _kernel(told, facts)
+                kernel, without = _kernel(told, replace(facts, base=_named(facts.base, known)))
             except InputError as error:
                 left_out.append(LeftOut(name, _columns(axes), "", error.message))
                 continue
@@ -200,6 +201,13 @@ def _renamed(one: TunedFile, names: Mapping[str, str]) -> TunedFile:
             for entry in one.entries
         ],
     )
+
+
+def _named(base: str, known: LibraryParameters) -> str:
+    """What `--base` says, with parameters as benchmarks call them."""
+    for other, own in known.renamed.items():
+        base = re.sub(rf"(?<![^,\s]){re.escape(other)}(?==)", own, base)
+    return base
 
 
 def _space(
