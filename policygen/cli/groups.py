@@ -127,7 +127,8 @@ DB = LazyGroup(
         " winners do elsewhere.",
         "db:coverage": "Shows how much of the search space was measured, workload by workload.",
         "db_write:export": "Writes all rows as one flat table, CSV or Parquet.",
-        "db_import:import": "Writes results of Kernel Tuner, T4 results, or rocPRIM's results, as a database.",
+        "db_import:import": "Writes results of Kernel Tuner, T4 results, or rocPRIM's results, as a"
+        " database.",
         "db:info": "Shows algorithms, workloads, GPUs, versions, rows, failures and the time"
         " spent.",
         "db_write:merge": "Merges databases into one that CCCL's own scripts read; conflicts are"

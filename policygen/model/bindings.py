@@ -351,6 +351,8 @@ class BenchmarkBinding(Call):
     """Where the values are computed: how a return comes before that."""
     renamed: dict[str, str] = Field(default_factory=dict)
     """Axis → what earlier versions of the same axis are called in databases."""
+    needs: tuple[str, ...] = ()
+    """Benchmarks without whose results it is not decided: an algorithm has the kernels of both."""
     called: dict[str, str] = Field(default_factory=dict)
     """Parameter → what another tuner than the library's benchmarks calls it."""
     ignored: tuple[str, ...] = ()

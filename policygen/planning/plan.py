@@ -35,6 +35,7 @@ from policygen.planning.later import as_reached, changed_between, changed_later,
 from policygen.planning.losses import harmed, not_as_written, points_of
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone
+from policygen.planning.needs import unmet
 from policygen.planning.next_best import ChooseNext, none_other
 from policygen.planning.oracle import Oracle
 from policygen.planning.places import (
@@ -160,6 +161,9 @@ class Planner:
         arch = self.options.arch
         while True:
             outcome = self.decided(cases, dead)
+            if alone := unmet(cases, outcome.actions):
+                dead |= alone
+                continue
             try:
                 draft = self.drafted(outcome.writes)
             except NotWritableError as error:
