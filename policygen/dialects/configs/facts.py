@@ -6,8 +6,11 @@ from policygen.model.base import Span
 from policygen.source.brackets import closing_angle, closing_bracket, trim
 from policygen.source.text import squeeze
 
-# "bool(rocprim::is_floating_point<key_type>::value)"
-_TRAIT = re.compile(r"bool\(\s*(?:::)?(?:rocprim::)?(\w+)<([^<>]*)>::value\s*\)")
+# "bool(rocprim::is_floating_point<key_type>::value)", or without bool
+_TRUTH = re.compile(r"\bbool\(\s*([^()]*?)\s*\)")
+_TRAIT = re.compile(r"(?:::)?\brocprim::(is_\w+)<([^<>]*)>::value")
+# "std::is_same_v<value_type, rocprim::empty_type>"
+_SAME = re.compile(r"(?:::)?\bstd::is_same_v<([^<>]*)>")
 # "std::enable_if_t<", "typename std::enable_if<"
 _ENABLED = re.compile(rb"(?:typename\s+)?(?:::)?std::enable_if(?:_t)?\s*<")
 _TOKENS = re.compile(rb"&&|[(\[{]")
@@ -31,10 +34,13 @@ def conjuncts(code: bytes, span: Span) -> tuple[Span, ...]:
 
 
 def facts(code: bytes, span: Span) -> tuple[str, ...]:
-    """The same, each as people write it."""
-    return tuple(
-        _TRAIT.sub(r"\1<\2>", squeeze(code[s.start : s.end])) for s in conjuncts(code, span)
-    )
+    """The same, each as people write it, and the same however a header spells it."""
+    return tuple(_plain(squeeze(code[s.start : s.end])) for s in conjuncts(code, span))
+
+
+def _plain(text: str) -> str:
+    text = _TRAIT.sub(r"\1<\2>", _TRUTH.sub(r"\1", text))
+    return _SAME.sub(r"std::is_same<\1>::value", text)
 
 
 def enabling(code: bytes, span: Span) -> Span | None:
