@@ -99,7 +99,7 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
             raise InputError(
                 f"libclang tells nothing of {workload.name} on {arch}", "Please report this."
             )
-        key = f"{one.site.name} {config} {place}"
+        key = f"{id(workload)} {config} {place}"
         if key not in same:
             same[key] = _selected(one, workload, config, place, tree.marked)
         rows[workload, arch] = same[key]
