@@ -1,6 +1,6 @@
 """The config of a workload's types on an architecture, or where one goes."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from policygen.bindings.load import axis_type, is_constant
@@ -14,7 +14,7 @@ from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.entry_text import Content
 from policygen.model.plan import Target
 from policygen.model.selection import Selected
-from policygen.model.tuning import Entry, Family, Value
+from policygen.model.tuning import Entry, Family, Member, Value
 
 _TRUTH = {"true": True, "false": False}
 
@@ -55,17 +55,15 @@ class ConfigSpot(Spot):
     @property
     def alike(self) -> tuple[Family, Entry]:
         """The config of the same types on another architecture, which an added one is like."""
-        asked = {
-            parameter: self._facts(arg)
-            for parameter, arg in zip(self._parameters, self.args, strict=False)
-        }
+        types = [self._facts(arg) for arg in self.args]
         for family in sorted(self.families, key=self._nearness):
             for entry in family.entries:
+                # Each calls its parameters as it likes.
+                asked = dict(zip(entry.own_parameters, types, strict=False))
                 if entry.kind == "branch" and holds(entry.args, asked):
                     return family, entry
-        types = ", ".join(self.args)
         raise InputError(
-            f"{self.header}: no architecture has a config for {types}",
+            f"{self.header}: no architecture has a config for {', '.join(self.args)}",
             "Write one by hand; policygen gives it other values.",
         )
 
@@ -109,14 +107,21 @@ class ConfigSpot(Spot):
         """What the config shows with these values."""
         return {name: _value(text) for name, text in members.items()}
 
+    def afterwards(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
+        """What the config shows when it has the values that are wanted.
+
+        One that is added has all else as the one that it is like says it; what that leaves to the
+        template is not known.
+        """
+        if self.entry is not None:
+            return {**self.told.values, **wanted}
+        said = {m.name: m.value for m in said_members(self.alike[1], wanted)}
+        return {**{name: value for name, value in said.items() if value is not None}, **wanted}
+
     def content(self, members: dict[str, str], label: str | None) -> Content:
         """The values; rocPRIM's comments tell no scores."""
         del label
         return Content("values", members)
-
-    @property
-    def _parameters(self) -> tuple[str, ...]:
-        return tuple(p.name for p in self.families[0].parameters) if self.families else ()
 
     def _facts(self, arg: str) -> TypeFacts:
         if is_constant(arg):
@@ -127,6 +132,15 @@ class ConfigSpot(Spot):
     def _nearness(self, family: Family) -> tuple[bool, bool]:
         """One of its own before what is for all others; one with a name as long first."""
         return family.arch == UNKNOWN, len(family.arch) != len(self.arch)
+
+
+def said_members(entry: Entry, wanted: Collection[str]) -> tuple[Member, ...]:
+    """What an entry that is like another one says: up to the last value that is wanted.
+
+    What was measured leaves the rest to the template.
+    """
+    places = [place for place, one in enumerate(entry.members) if one.name in wanted]
+    return entry.members[: places[-1] + 1] if places else entry.members
 
 
 def _value(text: str) -> Value:
