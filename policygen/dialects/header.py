@@ -55,7 +55,8 @@ def _configs(text: Text, guards: Guards, name: str, neighbours: Neighbours) -> T
         families=families,
         chains=(),
         format_off=source.format_off,
-        aggregates=parameters,
+        aggregates={n: tuple((p.name, p.type) for p in lot) for n, lot in parameters.items()},
+        needed={n: sum(p.default is None for p in lot) for n, lot in parameters.items()},
     )
 
 

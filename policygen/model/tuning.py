@@ -202,6 +202,8 @@ class TuningHeader(Record):
     """Regions between `// clang-format off` and `// clang-format on`."""
     aggregates: dict[str, tuple[tuple[str, str], ...]] = Field(default_factory=dict)
     """The structs that policies are made of, each with its fields' names and types."""
+    needed: dict[str, int] = Field(default_factory=dict)
+    """Of rocPRIM: how many arguments a template of configs needs; others have defaults."""
 
 
 class Scan(Document):

@@ -22,7 +22,8 @@ _ALIAS = re.compile(rb"\btemplate\s*<")
 _NAMED = re.compile(rb"\s*using\s+(\w+_config)\s*=")
 # "::rocprim::block_reduce_algorithm::using_warp_reduce", "block_load_method::block_load_direct"
 _ENUMERATOR = re.compile(r"(?:::)?(?:[A-Za-z_]\w*::)+([A-Za-z_]\w*)")
-_CHOSEN = {b"std::conditional": ("enabled", "config", "otherwise")}
+_CONFIG = "config"
+_CHOSEN = {b"std::conditional": ("enabled", _CONFIG, "otherwise")}
 """The parameters of what is no template of rocPRIM's."""
 
 Templates = MutableMapping[str, tuple[TemplateParameter, ...]]
@@ -89,7 +90,9 @@ def _members(text: Text, span: Span, templates: Templates, prefix: str) -> Itera
         name, kind = _parameter(text.code, found, templates, position)
         inner = applied(text.code, arg)
         if inner is not None and (inner.name in templates or _chosen(text.code, inner)):
-            yield from _members(text, arg, templates, f"{prefix}{name}.")
+            # What is chosen takes the place of the choice.
+            within = prefix if name == _CONFIG else f"{prefix}{name}."
+            yield from _members(text, arg, templates, within)
         else:
             yield value_member(text, arg, f"{prefix}{name}", kind)
 

@@ -32,6 +32,8 @@ class ConfigSpot(Spot):
     """Of the library, as bindings have it."""
     parameters: Mapping[str, tuple[tuple[str, str], ...]]
     """Those of templates of configs, by name."""
+    needed: Mapping[str, int]
+    """How many of them need an argument."""
 
     @property
     def header(self) -> str:
@@ -99,7 +101,7 @@ class ConfigSpot(Spot):
     def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
         """The values of an entry for a variant of the benchmark as it was measured."""
         said = {name for rule in self.binding.members.values() for name in rule.parameters}
-        if lost := [name for name in variant if name not in said]:
+        if lost := [name for name in variant if name not in said and name not in measured.fixed]:
             raise InputError(f"{self.header} has no place for {', '.join(lost)}")
         return member_values(self.binding, measured, variant, {})
 
@@ -115,8 +117,20 @@ class ConfigSpot(Spot):
         """
         if self.entry is not None:
             return {**self.told.values, **wanted}
-        said = {m.name: m.value for m in said_members(self.alike[1], wanted)}
-        return {**{name: value for name, value in said.items() if value is not None}, **wanted}
+        said = {m.name: m.value for m in self.said(self.alike[1], wanted)}
+        shown = {n: v for n, v in said.items() if v is not None and n in self.told.values}
+        return {**shown, **wanted}
+
+    def said(self, entry: Entry, wanted: Collection[str]) -> tuple[Member, ...]:
+        """What an entry that is like another one says: up to the last value that is wanted.
+
+        What was measured leaves the rest to the template, where that has defaults.
+        """
+        least = max((self.needed.get(name, 0) for name in self.site.configs), default=0)
+        places = [place for place, one in enumerate(entry.members) if one.name in wanted]
+        tops = [one.name.partition(".")[0] for one in entry.members]
+        needed = [place for place, top in enumerate(tops) if len({*tops[: place + 1]}) <= least]
+        return entry.members[: max([*places, *needed], default=-1) + 1]
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
         """The values; rocPRIM's comments tell no scores."""
@@ -132,15 +146,6 @@ class ConfigSpot(Spot):
     def _nearness(self, family: Family) -> tuple[bool, bool]:
         """One of its own before what is for all others; one with a name as long first."""
         return family.arch == UNKNOWN, len(family.arch) != len(self.arch)
-
-
-def said_members(entry: Entry, wanted: Collection[str]) -> tuple[Member, ...]:
-    """What an entry that is like another one says: up to the last value that is wanted.
-
-    What was measured leaves the rest to the template.
-    """
-    places = [place for place, one in enumerate(entry.members) if one.name in wanted]
-    return entry.members[: places[-1] + 1] if places else entry.members
 
 
 def _value(text: str) -> Value:
@@ -162,4 +167,6 @@ def config_spot(
     families = tuple(f for f in header.families if f.name == binding.name)
     if not families:
         raise InputError(f"{site.header} has no {binding.name}")
-    return ConfigSpot(told, site, binding, arch, families, version, header.aggregates)
+    return ConfigSpot(
+        told, site, binding, arch, families, version, header.aggregates, header.needed
+    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from policygen.dialects.configs.expressions import config_templates
 from policygen.dialects.configs.pickers import read_pickers
 from policygen.dialects.configs.structs import read_structs
-from policygen.model.tuning import Family
+from policygen.model.tuning import Family, TemplateParameter
 from policygen.source.file import SourceFile
 
 _WORTH_READING = re.compile(
@@ -22,8 +22,8 @@ def holds_configs(data: bytes) -> bool:
     return _WORTH_READING.search(data) is not None
 
 
-Parameters = dict[str, tuple[tuple[str, str], ...]]
-"""The parameters of templates, each with its name and what it is."""
+Parameters = dict[str, tuple[TemplateParameter, ...]]
+"""The parameters of templates."""
 
 
 def read_configs(
@@ -37,7 +37,7 @@ def read_configs(
     templates = config_templates(headers)
     structs = read_structs(source, header, templates)
     parameters = {
-        name: tuple((one.name, one.type) for one in lot)
+        name: tuple(lot)
         for name, lot in sorted(templates.items())
         if _CONFIG.search(name) and all(one.name for one in lot)
     }

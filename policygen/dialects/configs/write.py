@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from policygen.dialects.configs.expressions import applied
-from policygen.dialects.configs.place import ConfigSpot, said_members
+from policygen.dialects.configs.place import ConfigSpot
 from policygen.dialects.insertions import Insertion, with_insertions
 from policygen.dialects.protocol import EntryWrite, HeaderEdits
 from policygen.dialects.specializations.member_edits import member_edits
@@ -101,14 +101,16 @@ def _like(text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot,
     at = Span(*(entry.span.start + end for end in named.span(1)))
     edits = updated(text, entry, values, spot, "")
     changes = [(edit.span, edit.new) for edit in edits]
-    whole = replaced(text.data, [*changes, *_rest(text, entry, values), (at, arch)])
+    whole = replaced(text.data, [*changes, *_rest(text, entry, values, spot), (at, arch)])
     grown = len(whole) - len(text.data)
     return whole[begin : entry.span.end + grown].decode()
 
 
-def _rest(text: Text, entry: Entry, values: Mapping[str, str]) -> list[tuple[Span, str]]:
+def _rest(
+    text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot
+) -> list[tuple[Span, str]]:
     """The arguments behind the last one that is wanted, which the template gives by default."""
-    kept = said_members(entry, values)
+    kept = spot.said(entry, values)
     found = applied(text.code, entry.inherits_span) if entry.inherits_span else None
     if found is None or not kept or len(kept) == len(entry.members):
         return []
