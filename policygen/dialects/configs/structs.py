@@ -54,8 +54,9 @@ def read_structs(source: SourceFile, header: str, templates: Templates) -> tuple
         if _BASE.fullmatch(one.name):
             groups.setdefault((one.name, UNKNOWN), []).append((one, _cases(code, one)))
         elif _is_default(source, one, primaries.get(one.name)):
-            for (name, arch), lot in _default(source, one, found):
-                groups.setdefault((name, arch), []).extend(lot)
+            for key, lot in _default(source, one, found):
+                known = groups.setdefault(key, [])
+                known += [case for case in lot if case not in known]
     return tuple(
         Family(
             name=name,
