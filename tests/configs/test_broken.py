@@ -127,13 +127,11 @@ HOSTILE = {
     " comp_target<a, target_arch::gfx942, c, d> { if constexpr("
     f"{' && '.join(['(sizeof(T) > 1)'] * 50_000)}) return x{{1}}; }} }}",
     "arguments": f"{OPEN}template<unsigned int arch, class T> struct default_x_config :"
-    f" x_config<{', '.join(['1'] * 100_000)}> {{}};\n}}",
+    f" x_config<{', '.join(['1'] * 40_000)}> {{}};\n}}",
     "tables": f"{OPEN}template<unsigned int arch, class T> struct default_x_config : select_arch<T,"
     f" {', '.join(f'select_arch_case<900, x_config_{n}<T>>' for n in range(5_000))}> {{}};\n}}",
     "many structs": OPEN
-    + "".join(
-        f"template<class T> struct x_config_{n} : x_config<1> {{}};\n" for n in range(3_000)
-    )
+    + "".join(f"template<class T> struct x_config_{n} : x_config<1> {{}};\n" for n in range(3_000))
     + "template<unsigned int arch, class T> struct default_x_config : select_arch<T, "
     + ", ".join(f"select_arch_case<900, x_config_{n}<T>>" for n in range(3_000))
     + "> {};\n}",

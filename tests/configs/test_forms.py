@@ -192,7 +192,9 @@ def test_configs_that_are_no_template_have_no_values():
 
 
 def test_what_is_no_config_for_architectures_is_none():
-    text = "namespace rocprim {\ntemplate<class T> struct default_x_config : kernel_config<1> {};\n}"
+    text = (
+        "namespace rocprim {\ntemplate<class T> struct default_x_config : kernel_config<1> {};\n}"
+    )
     assert read_toy(text).families == ()
     text = "namespace rocprim {\ntemplate<> struct default_x_config<int> : kernel_config<1> {};\n}"
     assert read_toy(text).families == ()

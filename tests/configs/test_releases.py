@@ -77,7 +77,9 @@ def cases_of(struct):
 
 def arguments(text):
     """`reduce_config<256, kernel_config<1, 2>>` as the values in it, from left to right."""
-    return [part.rpartition("::")[2].strip() for part in re.findall(r"(?:[^<>,]|<<)+(?=[,>])", text)]
+    return [
+        part.rpartition("::")[2].strip() for part in re.findall(r"(?:[^<>,]|<<)+(?=[,>])", text)
+    ]
 
 
 def test_generated_configs_are_those_that_an_expression_finds():
