@@ -30,6 +30,7 @@ _WORD = re.compile(r"(?<!::)\b[A-Za-z_]\w*\b")
 
 Spot = tuple[Workload, str]
 Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
+Taken = tuple[Mapping[str, Value], tuple[Family, Entry] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
     text = fill(TEMPLATE, _unit(lot, tree.version))
     answer = compiler.told(text, SCOPES, tree.includes, tree.changed)
     rows: dict[Spot, Selected] = {}
-    same: dict[str, Selected] = {}
+    same: dict[str, Taken] = {}
     for number, (one, workload, arch) in enumerate(spots):
         name = f"{number}"
         config, place = answer["types"].get(f"type_{name}"), answer["rows"].get(f"row_{name}")
@@ -114,8 +115,9 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
             )
         key = f"{one.site.name} {config} {place}"
         if key not in same:
-            same[key] = _selected(one, workload, config, place, tree)
-        rows[workload, arch] = same[key]
+            entry = _entry(one, place, tree.marked.get(one.site.header))
+            same[key] = dict(_values(config, one.aggregates, "")), entry
+        rows[workload, arch] = _selected(workload, *same[key])
     return rows
 
 
@@ -156,18 +158,11 @@ def _filled(hub: str, workload: Workload, arch: str, version: str) -> str:
 
 
 def _selected(
-    one: Asked,
-    workload: Workload,
-    config: Any,
-    place: Sequence[Any],
-    tree: AskedTree,
+    workload: Workload, values: Mapping[str, Value], found: tuple[Family, Entry] | None
 ) -> Selected:
-    values = dict(_values(config, one.aggregates, ""))
-    found = _entry(one, place, tree.marked.get(one.site.header))
-    keys = {}
-    if found is not None:
-        args = tuple(workload.values.values())
-        keys = {found[0].name: FamilyKey(args, found)}
+    """What a workload gets; the types that it asks for are its own, also where others get it."""
+    args = tuple(workload.values.values())
+    keys = {found[0].name: FamilyKey(args, found)} if found else {}
     return Selected(values, found, keys)
 
 
