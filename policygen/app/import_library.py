@@ -44,10 +44,10 @@ def tree_entries(cub: str) -> tuple[Cub, Current]:
         if found is None:
             return None
         one, family = found
-        axes = {axis: value for axis, value in workload.items() if axis in one.axes}
-        for axis in one.ignored:
-            values = one.axes.get(axis, ())
-            axes.setdefault(axis, values if isinstance(values, str) else values[0])
+        # Which value of an axis that no key depends on is asked for does not matter.
+        given = {**{axis: one.axes[axis][0] for axis in one.ignored}, **workload}
+        # In the order of the benchmark: files have them in that of the alphabet.
+        axes = {axis: given[axis] for axis in one.axes if axis in given}
         entry = known(arch).get(point_of(benchmark, axes))
         if entry is None:
             return None

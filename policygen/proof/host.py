@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from policygen.bindings.load import axis_type, is_constant
-from policygen.errors import InputError, PolicygenError
+from policygen.errors import InputError, MissingToolError, PolicygenError
 from policygen.model.marks import Marked
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Entry, Family, Value
@@ -19,6 +19,7 @@ from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.unit import Workload
 from policygen.rendering import fill
 from policygen.steps import Progress, follow
+from policygen.tree.manifest import shipped
 
 TEMPLATE = "probe/host.hip.j2"
 SCOPES = ("rocprim", "detail", "policygen_asked")
@@ -29,6 +30,7 @@ _WORD = re.compile(r"(?<!::)\b[A-Za-z_]\w*\b")
 
 Spot = tuple[Workload, str]
 Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
+Taken = tuple[Mapping[str, Value], tuple[Family, Entry] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ def ask_host(
     progress: Progress | None = None,
 ) -> HostAnswers:
     """Asks for all workloads; what is refused together is asked again site by site."""
+    _check_needs(tree.includes)
     known = [one for one in asked if not one.problem]
     rows: dict[Spot, Selected] = {}
     refused = {point: one.problem for one in asked if one.problem for point in one.points}
@@ -73,6 +76,17 @@ def ask_host(
     return HostAnswers(rows, tuple(errors.values()), {p: e for p, e in refused.items() if e})
 
 
+def _check_needs(includes: Sequence[str]) -> None:
+    """Refuses to compile without the headers of others that all of rocPRIM's include."""
+    needs = shipped().libraries["rocprim"].needs
+    if needs and not any(Path(folder, needs).is_file() for folder in includes):
+        raise MissingToolError(
+            needs,
+            "rocPRIM's headers include it. `policygen headers fetch rocprim@5.7.1` fetches a"
+            " release with it; else name a ROCm that has it: ROCM_PATH.",
+        )
+
+
 def _lots(asked: Sequence[Asked]) -> Iterator[tuple[Asked, ...]]:
     """Puts sites together as long as they fit into a unit."""
     lot: list[Asked] = []
@@ -91,18 +105,19 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
     text = fill(TEMPLATE, _unit(lot, tree.version))
     answer = compiler.told(text, SCOPES, tree.includes, tree.changed)
     rows: dict[Spot, Selected] = {}
-    same: dict[str, Selected] = {}
+    same: dict[str, Taken] = {}
     for number, (one, workload, arch) in enumerate(spots):
         name = f"{number}"
         config, place = answer["types"].get(f"type_{name}"), answer["rows"].get(f"row_{name}")
-        if config is None or place is None:
+        if not isinstance(config, list) or place is None:
             raise InputError(
                 f"libclang tells nothing of {workload.name} on {arch}", "Please report this."
             )
         key = f"{id(workload)} {config} {place}"
         if key not in same:
-            same[key] = _selected(one, workload, config, place, tree.marked)
-        rows[workload, arch] = same[key]
+            entry = _entry(one, place, tree.marked.get(one.site.header))
+            same[key] = dict(_values(config, one.aggregates, "")), entry
+        rows[workload, arch] = _selected(workload, *same[key])
     return rows
 
 
@@ -143,18 +158,11 @@ def _filled(hub: str, workload: Workload, arch: str, version: str) -> str:
 
 
 def _selected(
-    one: Asked,
-    workload: Workload,
-    config: Any,
-    place: Sequence[Any],
-    marked: Mapping[str, Marked],
+    workload: Workload, values: Mapping[str, Value], found: tuple[Family, Entry] | None
 ) -> Selected:
-    values = dict(_values(config, one.aggregates, ""))
-    found = _entry(one, place, marked.get(one.site.header))
-    keys = {}
-    if found is not None:
-        args = tuple(workload.values.values())
-        keys = {found[0].name: FamilyKey(args, found)}
+    """What a workload gets; the types that it asks for are its own, also where others get it."""
+    args = tuple(workload.values.values())
+    keys = {found[0].name: FamilyKey(args, found)} if found else {}
     return Selected(values, found, keys)
 
 
@@ -173,7 +181,8 @@ def _values(config: Any, aggregates: Aggregates, within: str) -> Iterator[tuple[
 def _entry(one: Asked, place: Sequence[Any], marked: Marked | None) -> tuple[Family, Entry] | None:
     """The entry that stands where the compiler found the template that it takes."""
     file, offset, _ = place
-    if marked is None or Path(file).name != one.site.header:
+    # Other headers may be called the same.
+    if marked is None or Path(file).name != one.site.header or file not in one.site.includes:
         return None
     for family in marked.header.families:
         for entry in family.entries:

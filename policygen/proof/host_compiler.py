@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,8 @@ class HostCompiler:
         answer = json.loads(process.run(command, given=given, limit=SECONDS, install=again()))
         _check(answer["errors"], unit, tuple(includes))
         markers = "".join(f'# 1 "{path}"\n' for path in answer["read"])
-        answer = {"rows": answer["rows"], "types": answer["types"]}
+        rows = {name: _within(place, includes) for name, place in answer["rows"].items()}
+        answer = {"rows": rows, "types": answer["types"]}
         return Made(json.dumps(answer).encode(), markers.encode(), Path(unit))
 
 
@@ -130,6 +132,15 @@ def _check(errors: Sequence[Sequence[Any]], unit: str, includes: Sequence[str]) 
             for file, line, words in mine
         )
         raise RefusedError(["libclang"], 1, told)
+
+
+def _within(place: Sequence[Any] | None, includes: Sequence[str]) -> Sequence[Any] | None:
+    """A place by its file as units include it: trees of the same content have the same answers."""
+    if place is None:
+        return None
+    path = Path(normpath(place[0]))
+    folder = next((one for one in includes if path.is_relative_to(one)), "/")
+    return str(path.relative_to(folder)), *place[1:]
 
 
 def _below(file: str, root: str) -> bool:

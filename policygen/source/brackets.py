@@ -16,7 +16,7 @@ _CLOSER = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
 _BRACES = re.compile(rb"[{}]")
 _LISTS = re.compile(rb"[(){}]")
 # What counts inside `template <…>`: shifts, arrows and comparisons with `=` close nothing.
-_TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=|[<>(){}\[\],;]")
+_TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=>?|>>?=|[<>(){}\[\],;]")
 
 
 def check_brackets(text: Text, guards: Guards) -> None:

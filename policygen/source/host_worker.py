@@ -62,12 +62,14 @@ def _scopes(ci: Any, cursor: Any, names: list[str], unit: str) -> Iterable[Any]:
 
 
 def _taken(ci: Any, struct: Any) -> list[Any] | None:
-    """Where the template stands that a struct inherits: file, offset and line of its name."""
+    """Where the template stands that a struct inherits: file, offset and line of its name.
+
+    What is instantiated stands where its pattern does, and what is specialized for all of its
+    parameters where it is written.
+    """
     for child in struct.get_children():
         if child.kind == ci.CursorKind.CXX_BASE_SPECIFIER:
-            declared = child.type.get_canonical().get_declaration()
-            taken = ci.conf.lib.clang_getSpecializedCursorTemplate(declared)
-            place = (taken or declared).location
+            place = child.type.get_canonical().get_declaration().location
             return None if place.file is None else [place.file.name, place.offset, place.line]
     return None
 
@@ -108,7 +110,10 @@ class _Types:
         return [child for child in template.get_children() if child.kind in listed]
 
     def _argument(self, declared: Any, place: int, parameters: list[Any]) -> Any:
-        kind = declared.get_template_argument_kind(place)
+        try:
+            kind = declared.get_template_argument_kind(place)
+        except ValueError:  # a pack, which clang's bindings for Python have no name for
+            return "<PACK>"
         if kind == self._ci.TemplateArgumentKind.TYPE:
             return self.apart(declared.get_template_argument_type(place))
         if kind != self._ci.TemplateArgumentKind.INTEGRAL or place >= len(parameters):

@@ -34,6 +34,9 @@ _HEAD = re.compile(
 )
 _TARGET = re.compile(rb"\bcomp_target\s*<")
 _CASE = re.compile(rb"\bif\s+constexpr\s*\(|\breturn\b")
+# "{ return", behind a condition
+_OWN = re.compile(rb"\s*(\{)?\s*return\b")
+_CLOSED = re.compile(rb"\s*\}")
 _NAMED = re.compile(rb"(?:::)?(?:\w+\s*::\s*)*(\w+)\s*\{")
 GENERIC = "generic"
 
@@ -95,6 +98,8 @@ def find_pickers(text: Text) -> Iterator[Picker]:
         if close is None or head is None:
             continue
         opened = code.find(b"{", head.end())
+        if b";" in code[head.end() : opened if opened >= 0 else len(code)]:
+            continue  # declared, and defined elsewhere
         closed = closing_brace(code, opened) if opened >= 0 else None
         target = _TARGET.search(code, head.end(), opened) if closed is not None else None
         end = None if target is None else closing_angle(code, target.end() - 1)
@@ -128,18 +133,22 @@ def _entries(source: SourceFile, one: Picker, fields: Fields) -> Iterator[Entry]
     while match := _CASE.search(code, at, one.body.end):
         asked: tuple[str, ...] = ()
         begin = match.start()
+        opened = None
         returned = match
         if match[0] != b"return":
             close = closing_bracket(code, match.end() - 1)
-            inner = None if close is None else _CASE.search(code, close, one.body.end)
-            if close is None or inner is None or inner[0] != b"return":
+            inner = None if close is None else _OWN.match(code, close + 1, one.body.end)
+            if close is None or inner is None:
                 raise text.error(begin, "a condition without a return of its own")
-            asked, returned = facts(code, Span(match.end(), close)), inner
+            asked, opened, returned = facts(code, Span(match.end(), close)), inner[1], inner
         end = code.find(b";", returned.end(), one.body.end)
         stop = one.body.end if end < 0 else end
         value = trim(code, returned.end(), stop)
         at = stop + 1
-        if asked and (brace := re.compile(rb"\s*\}").match(code, at)):
+        if opened:
+            brace = _CLOSED.match(code, at, one.body.end)
+            if brace is None:
+                raise text.error(begin, "a condition without a return of its own")
             at = brace.end()
         yield _entry(source, one, asked, Span(begin, at), value, fields, floor)
         floor = at
@@ -158,14 +167,15 @@ def _entry(
     members = tuple(_values(text, value, fields))
     above = source.comments.above(span.start, floor)
     lines = [line.text for comment in above for line in comment_lines(text.data, comment)]
+    guard = source.guards.at(span.start)
     target = () if one.gpu == GENERIC or one.arch == UNKNOWN else (f"gpu {one.gpu}",)
     return Entry(
         kind="branch" if asked else "primary",
         args=(*target, *asked),
         values=member_values(members),
         inherits=squeeze(text.data[value.start : value.end]),
-        guard=source.guards.at(span.start).spelling,
-        disabled=False,
+        guard=guard.spelling,
+        disabled=guard.never,
         variant=None,
         scores=None,
         line=text.line(span.start),
@@ -177,6 +187,7 @@ def _entry(
         span=span,
         inherits_span=value,
         comment_span=Span(above[0].start, above[-1].end) if above else None,
+        guard_span=guard.span,
     )
 
 

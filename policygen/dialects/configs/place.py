@@ -85,7 +85,8 @@ class ConfigSpot(Spot):
     def place(self) -> object:
         """What is the same for all workloads of one entry."""
         entry = self.entry
-        return self.header, self.binding.name, entry.span if entry else self.alike[1].args
+        alike = self.args if entry or self.too_broad else self.alike[1].args
+        return self.header, self.binding.name, entry.span if entry else alike
 
     @property
     def too_broad(self) -> str | None:

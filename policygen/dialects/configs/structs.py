@@ -53,9 +53,10 @@ def read_structs(source: SourceFile, header: str, templates: Templates) -> tuple
     for one in found:
         if _BASE.fullmatch(one.name):
             groups.setdefault((one.name, UNKNOWN), []).append((one, _cases(code, one)))
-        elif _is_default(source, primaries.get(one.name)):
-            for (name, arch), lot in _default(source, one, found):
-                groups.setdefault((name, arch), []).extend(lot)
+        elif _is_default(source, one, primaries.get(one.name)):
+            for key, lot in _default(source, one, found):
+                known = groups.setdefault(key, [])
+                known += [case for case in lot if case not in known]
     return tuple(
         Family(
             name=name,
@@ -74,13 +75,21 @@ def read_structs(source: SourceFile, header: str, templates: Templates) -> tuple
 _Found = tuple[Declaration, tuple[ConfigCase, ...]]
 
 
-def _is_default(source: SourceFile, primary: Declaration | None) -> bool:
-    """Whether a template is asked with an architecture first."""
-    if primary is None or not _DEFAULT.fullmatch(primary.name):
+def _is_default(source: SourceFile, one: Declaration, primary: Declaration | None) -> bool:
+    """Whether a template is asked with an architecture first; it may be declared elsewhere."""
+    if not _DEFAULT.fullmatch(one.name):
         return False
+    if primary is None:
+        return one.args_span is not None and _arch(source, one) is not None
     parts = list_parts(source.text.code, primary.parameters_span)
     first = squeeze(source.text.code[parts[0].start : parts[0].end]) if parts else ""
     return first.startswith(_ARCH_PARAMETER)
+
+
+def _arch(source: SourceFile, one: Declaration) -> str | None:
+    """The architecture that a specialization is for; none where it cannot be told."""
+    args = list_parts(source.text.code, one.args_span) if one.args_span else []
+    return arch_of(squeeze(source.text.code[args[0].start : args[0].end])) if args else None
 
 
 def _default(
@@ -90,7 +99,7 @@ def _default(
     code = source.text.code
     if one.args_span is not None:
         args = list_parts(code, one.args_span)
-        arch = arch_of(source.text.data[args[0].start : args[0].end].decode()) if args else None
+        arch = _arch(source, one)
         if arch is None:
             raise source.text.error(
                 one.name_span.start,
@@ -101,7 +110,7 @@ def _default(
             )
         yield (one.name, arch), [(one, _specialized(code, one, args[1:]))]
         return
-    table = _table(code, one)
+    table = _table(source, one)
     if table is None:
         yield (one.name, UNKNOWN), [(one, _cases(code, one))]
         return
@@ -114,26 +123,29 @@ def _default(
         yield (name, arch), lot
 
 
-def _table(code: bytes, one: Declaration) -> list[tuple[str, str]] | None:
+def _table(source: SourceFile, one: Declaration) -> list[tuple[str, str]] | None:
     """`select_arch<TargetArch, select_arch_case<900, reduce_config_900<Value>>, …>`."""
+    code = source.text.code
     chosen = applied(code, one.inherits_span) if one.inherits_span else None
     if chosen is None or chosen.name != "select_arch":
         return None
-    found = []
-    for arg in chosen.args[1:]:
-        case = applied(code, arg)
-        if case is None:
-            return None
-        arch, config = UNKNOWN, case
-        if case.name == "select_arch_case" and len(case.args) > 1:
-            first = code[case.args[0].start : case.args[0].end].decode()
-            inner = applied(code, case.args[1])
-            named = arch_of(first)
-            if inner is None or named is None:
-                return None
-            arch, config = named, inner
-        found.append((arch, config.name))
-    return found
+    return [_row(source, arg) for arg in chosen.args[1:]]
+
+
+def _row(source: SourceFile, span: Span) -> tuple[str, str]:
+    """An architecture and its config; the last row of a table is for all others."""
+    code = source.text.code
+    config = applied(code, span)
+    arch: str | None = UNKNOWN
+    if config is not None and config.name == "select_arch_case" and len(config.args) == 2:
+        first, second = config.args
+        arch = arch_of(squeeze(code[first.start : first.end]))
+        config = applied(code, second)
+    if config is None or arch is None:
+        raise source.text.error(
+            span.start, "cannot tell which config this is for which architecture"
+        )
+    return arch, config.name
 
 
 def _specialized(code: bytes, one: Declaration, args: list[Span]) -> tuple[ConfigCase, ...]:

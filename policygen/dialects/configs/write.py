@@ -14,7 +14,7 @@ from policygen.model.edit import Edit
 from policygen.model.tuning import Entry, Family, TuningHeader, spell
 from policygen.source.spelling import newline
 from policygen.source.splice import edit_at, replaced
-from policygen.source.text import Text
+from policygen.source.text import Text, decode
 
 _TARGET = re.compile(rb"\btarget_arch::(\w+)")
 
@@ -103,7 +103,7 @@ def _like(text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot,
     changes = [(edit.span, edit.new) for edit in edits]
     whole = replaced(text.data, [*changes, *_rest(text, entry, values, spot), (at, arch)])
     grown = len(whole) - len(text.data)
-    return whole[begin : entry.span.end + grown].decode()
+    return decode(whole[begin : entry.span.end + grown])
 
 
 def _rest(

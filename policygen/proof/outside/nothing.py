@@ -11,6 +11,7 @@ from policygen.cache import digest, keep, kept, written_by
 from policygen.proof import lexemes
 from policygen.proof.outside import asks, header, taint, walk
 from policygen.proof.outside.walk import Folders
+from policygen.tree.manifest import shipped
 
 KIND = "outside"
 _LOOKED = TypeAdapter(dict[str, str | None])
@@ -18,9 +19,9 @@ _LOOKED = TypeAdapter(dict[str, str | None])
 
 def asked(names: Sequence[str], folders: Sequence[Path]) -> tuple[asks.Dependence, ...]:
     """Finds what headers ask for; where that was nothing, all files are compared alone."""
-    tree = Folders(tuple(folders))
+    tree = _folders(names, folders)
     key = _key(names, tree)
-    if (data := kept(KIND, key)) is not None and _same(data, Folders(tuple(folders))):
+    if (data := kept(KIND, key)) is not None and _same(data, _folders(names, folders)):
         return ()
     found = asks.asks(names, tree)
     if not found:
@@ -28,6 +29,16 @@ def asked(names: Sequence[str], folders: Sequence[Path]) -> tuple[asks.Dependenc
         with suppress(OSError):  # a folder that cannot be written costs speed, nothing else
             keep(KIND, key, _LOOKED.dump_json(looked))
     return found
+
+
+def _folders(names: Sequence[str], folders: Sequence[Path]) -> Folders:
+    """The tree that headers are in: of another library than CUB that library's own files.
+
+    HIP's headers, or all of `/usr/include`, may stand beside them.
+    """
+    others = (one.tree.folder for name, one in shipped().libraries.items() if name != "cub")
+    found = (f"{one}/" for one in others if all(name.startswith(f"{one}/") for name in names))
+    return Folders(tuple(folders), within=next(found, ""))
 
 
 def _key(names: Sequence[str], tree: Folders) -> str:

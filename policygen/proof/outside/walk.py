@@ -18,6 +18,8 @@ class Folders:
     paths: tuple[Path, ...]
     replaced: Mapping[str, bytes] = field(default_factory=dict)
     """By name below the folders."""
+    within: str = ""
+    """How the names of files begin that are looked at."""
     known: dict[str, Header | None] = field(default_factory=dict)
     targets: dict[str, tuple[tuple[Directive, Header | None], ...]] = field(default_factory=dict)
     """What the directives of a file include, if it is in the tree."""
@@ -75,7 +77,7 @@ class Folders:
         return self.known[name]
 
     def _read(self, name: str) -> Header | None:
-        if name.startswith((os.sep, os.pardir)):
+        if name.startswith((os.sep, os.pardir)) or not name.startswith(self.within):
             return None
         for folder in self.paths:
             path = folder / name
