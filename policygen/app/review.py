@@ -26,12 +26,12 @@ from policygen.model.resolve import EntryPlace, Resolution
 from policygen.model.review import Review, Uncovered
 from policygen.paths import nearby
 from policygen.planning import legacy
+from policygen.proof.compilers import compiler_of
 from policygen.proof.difference import compare_resolutions
 from policygen.proof.intervals import without_repeats
 from policygen.proof.lint.outside import unprovable
 from policygen.proof.review import Known, inherited, reviewed, touched
 from policygen.proof.sites import bound_headers
-from policygen.proof.toolchain import find_toolchain
 from policygen.proof.uncovered import (
     unanswered,
     uncovered_entries,
@@ -189,7 +189,7 @@ def _never(
     """Which of some entries no workload can select."""
     if not places:
         return ()
-    return ask_reach(found, find_toolchain(), progress, wanted=frozenset(places)).unreachable
+    return ask_reach(found, compiler_of(found.cub), progress, wanted=frozenset(places)).unreachable
 
 
 def _beside(

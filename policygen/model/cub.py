@@ -1,7 +1,7 @@
 """A tree of CUB, or of rocPRIM: where it is, which version, and how its tunings are written."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ Library = Literal["cub", "rocprim"]
 
 OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
 """Whose headers are written in a dialect; in all others CUB's are."""
+DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 NAMESPACES: Mapping[Dialect, str] = {"configs": "rocprim"}
 """The outermost namespace of a dialect's headers, where it is not CUB's."""
 CALLED: Mapping[Library, str] = {"cub": "CUB", "rocprim": "rocPRIM"}
@@ -57,6 +58,11 @@ class Cub(Record):
     def library(self) -> Library:
         """Whose tree it is."""
         return OTHERS.get(self.dialect, "cub")
+
+    @property
+    def dialects(self) -> tuple[Dialect, ...]:
+        """Those in which entries of its library are written, which a tree may have side by side."""
+        return tuple(one for one in DIALECTS if OTHERS.get(one, "cub") == self.library)
 
     @property
     def called(self) -> str:

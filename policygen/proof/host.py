@@ -11,7 +11,7 @@ from policygen.bindings.load import axis_type, is_constant
 from policygen.errors import InputError, PolicygenError
 from policygen.model.marks import Marked
 from policygen.model.selection import FamilyKey, Selected
-from policygen.model.tuning import Entry, Family, Value
+from policygen.model.tuning import Value
 from policygen.process import threads
 from policygen.proof.compile import PHASE, attempt
 from policygen.proof.host_compiler import HostCompiler
@@ -150,12 +150,13 @@ def _selected(
     marked: Mapping[str, Marked],
 ) -> Selected:
     values = dict(_values(config, one.aggregates, ""))
-    found = _entry(one, place, marked.get(one.site.header))
-    keys = {}
-    if found is not None:
-        args = tuple(workload.values.values())
-        keys = {found[0].name: FamilyKey(args, found)}
-    return Selected(values, found, keys)
+    copy = marked.get(one.site.header)
+    number = None if copy is None else _entry(one, place, copy)
+    if copy is None or number is None:
+        return Selected(values)
+    found = copy.entries[number]
+    keys = {found[0].name: FamilyKey(tuple(workload.values.values()), found, number)}
+    return Selected(values, found, keys, number=number)
 
 
 def _values(config: Any, aggregates: Aggregates, within: str) -> Iterator[tuple[str, Value]]:
@@ -170,13 +171,10 @@ def _values(config: Any, aggregates: Aggregates, within: str) -> Iterator[tuple[
             yield f"{within}{called}", arg
 
 
-def _entry(one: Asked, place: Sequence[Any], marked: Marked | None) -> tuple[Family, Entry] | None:
-    """The entry that stands where the compiler found the template that it takes."""
+def _entry(one: Asked, place: Sequence[Any], copy: Marked) -> int | None:
+    """Which entry stands where the compiler found the template that it takes."""
     file, offset, _ = place
-    if marked is None or Path(file).name != one.site.header:
+    if Path(file).name != one.site.header:
         return None
-    for family in marked.header.families:
-        for entry in family.entries:
-            if entry.span.start <= offset < entry.span.end:
-                return family, entry
-    return None
+    spans = enumerate(entry.span for _, entry in copy.entries)
+    return next((n for n, span in spans if span.start <= offset < span.end), None)

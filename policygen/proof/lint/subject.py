@@ -53,8 +53,8 @@ def subjects(scan: Scan) -> Iterator[Subject]:
     """Every live entry of a scan, primary templates and guarded returns among them."""
     for family in scan.families:
         live = [entry for entry in family.entries if not entry.disabled]
-        branches = any(entry.kind == "branch" for entry in live)
-        bindings = () if branches else bindings_of(family, scan.cub)
+        bindings = bindings_of(family, scan.cub)
+        branches = not bindings and any(entry.kind == "branch" for entry in live)
         sites = _sites(family, scan.cub) if branches else []
         benchmarks = _benchmarks(bindings, scan.cub)
         for entry in live:
@@ -96,8 +96,12 @@ def bindings_of(family: Family, cub: Cub) -> tuple[FamilyBinding, ...]:
         for binding in algorithm.families
         if binding.name == family.name
         # The families of old stay in trees that select otherwise, for the public dispatchers.
-        and (site := algorithm.site(binding.site, "specializations"))
-        and (site.header, site.scope) == (family.header, family.namespace)
+        and any(
+            site.name == binding.site
+            and not site.is_selector
+            and (site.header, site.scope) == (family.header, family.namespace)
+            for site in algorithm.sites
+        )
     )
 
 
