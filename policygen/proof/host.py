@@ -107,8 +107,9 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
 
 
 def _unit(lot: Sequence[Asked], version: str) -> dict[str, object]:
+    included = (name for one in lot for name in one.site.includes)
     return {
-        "headers": dict.fromkeys(name for one in lot for name in one.site.includes),
+        "headers": dict.fromkeys([*_of_types(lot, version), *included]),
         "scopes": SCOPES,
         "configs": dict.fromkeys(config for one in lot for config in _declared(one)),
         "rows": [
@@ -117,6 +118,20 @@ def _unit(lot: Sequence[Asked], version: str) -> dict[str, object]:
             for workload, arch in one.spots
         ],
     }
+
+
+def _of_types(lot: Sequence[Asked], version: str) -> list[str]:
+    """The headers of workloads' types, as far as they are not the library's own."""
+    points = (point for one in lot for point in one.points)
+    asked = {text for point in points for text in _typed(point).values()}
+    return sorted({header for text in asked if (header := axis_type(text, version).header)})
+
+
+def _typed(workload: Workload) -> dict[str, str]:
+    """The types of a workload by axis; its other axes have constants."""
+    used = {text.removeprefix("axis::") for text in workload.call.roles.values()}
+    values = workload.values.items()
+    return {axis: text for axis, text in values if axis in used and not is_constant(text)}
 
 
 def _declared(one: Asked) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:

@@ -62,12 +62,13 @@ def _scopes(ci: Any, cursor: Any, names: list[str], unit: str) -> Iterable[Any]:
 
 
 def _taken(ci: Any, struct: Any) -> list[Any] | None:
-    """Where the template stands that a struct inherits: file, offset and line of its name."""
+    """Where the template stands that a struct inherits: file, offset and line of its name.
+
+    What is made of a specialization stands where that one does, and a full one at its own place.
+    """
     for child in struct.get_children():
         if child.kind == ci.CursorKind.CXX_BASE_SPECIFIER:
-            declared = child.type.get_canonical().get_declaration()
-            taken = ci.conf.lib.clang_getSpecializedCursorTemplate(declared)
-            place = (taken or declared).location
+            place = child.type.get_canonical().get_declaration().location
             return None if place.file is None else [place.file.name, place.offset, place.line]
     return None
 
