@@ -20,7 +20,8 @@ OF_RETURNS = (
 UNMET: Mapping[Dialect, str] = {
     "specializations": OF_RETURNS,
     "selectors": OF_RETURNS,
-    "configs": "no types that were tried get its values: none have all that it asks for, or others take them",
+    "configs": "no types that were tried get its values: none have all that it asks for, or another"
+    " entry takes them",
 }
 """Why a condition is never met, as far as it is known."""
 
