@@ -16,6 +16,7 @@ from policygen.app.reach import ask_reach
 from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
 from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
+from policygen.app.serving import check_serves, serves
 from policygen.app.session import Session
 from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
@@ -58,6 +59,8 @@ def review_change(
     What `run_sass` compiles is announced before it begins.
     """
     cub, progress = session.cub, session.progress
+    if run_sass:
+        check_serves("verify-sass", cub)
     change = find_change(session, base)
     names = tuple(sorted(change.contents))
     asked = _unprovable(cub, change)
@@ -242,7 +245,8 @@ def _commands(
         words = planning(given_or_told(plan), plan.options)
         found.append(typed("apply", *words, store=True, writes=True))
         found.append(typed("verify-effect", "--arch", arch, store=True))
-    found.append(typed("verify-sass", "--arch", "earlier", *named, store=True))
+    if serves("verify-sass", session.cub):
+        found.append(typed("verify-sass", "--arch", "earlier", *named, store=True))
     asked = [word for name in files for word in ("--db", name)]
     asked += [word for gpu in gpus for word in ("--gpu-arch", gpu)]
     asked += ["--run-sass"] if run_sass else []

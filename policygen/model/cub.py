@@ -70,6 +70,11 @@ class Cub(Record):
         return CALLED[self.library]
 
     @property
+    def title(self) -> str:
+        """The library and its version: `CUB 3.2.0`."""
+        return f"{self.called} {self.version}"
+
+    @property
     def has_selectors(self) -> bool:
         """Whether policy selectors decide in it."""
         return self.dialect == "selectors"
