@@ -22,7 +22,7 @@ FOR_CUB: Mapping[str, str] = {
 
 def serves(command: str, cub: Cub) -> bool:
     """Whether a command has a meaning for a tree."""
-    return command not in FOR_CUB or cub.library == "cub"
+    return command not in FOR_CUB or cub.has_machine_code
 
 
 def check_serves(command: str, cub: Cub) -> None:

@@ -15,6 +15,10 @@ OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 NAMESPACES: Mapping[Dialect, str] = {"configs": "rocprim"}
 """The outermost namespace of a dialect's headers, where it is not CUB's."""
+RETURNING: frozenset[Dialect] = frozenset({"specializations", "selectors"})
+"""Where an entry with a condition is a return of a function, which may call others for values."""
+COMPILED: frozenset[Library] = frozenset({"cub"})
+"""Whose kernels policygen compiles for GPUs, and runs on them."""
 CALLED: Mapping[Library, str] = {"cub": "CUB", "rocprim": "rocPRIM"}
 
 UNKNOWN = "unknown"
@@ -78,6 +82,16 @@ class Cub(Record):
     def has_selectors(self) -> bool:
         """Whether policy selectors decide in it."""
         return self.dialect == "selectors"
+
+    @property
+    def has_returns(self) -> bool:
+        """Whether its entries with conditions are returns of functions."""
+        return self.dialect in RETURNING
+
+    @property
+    def has_machine_code(self) -> bool:
+        """Whether policygen compiles what it selects for GPUs, and compares that."""
+        return self.library in COMPILED
 
     @property
     def is_named(self) -> bool:

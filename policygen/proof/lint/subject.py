@@ -25,6 +25,8 @@ class Subject:
     """How variants come to be values; several where several sites read one family."""
     benchmarks: tuple[BenchmarkBinding, ...] = ()
     """What measured them."""
+    returns: bool = True
+    """Whether an entry with a condition is a return; else it is a config of types."""
 
     def member(self, name: str) -> Member | None:
         """A member of the entry's own."""
@@ -61,7 +63,8 @@ def subjects(scan: Scan) -> Iterator[Subject]:
             if branches:
                 bindings = tuple(_as_returned(family, entry, sites))
                 benchmarks = _benchmarks(bindings, scan.cub)
-            yield Subject(entry, family, scan.families, bindings, benchmarks)
+            returns = scan.cub.has_returns
+            yield Subject(entry, family, scan.families, bindings, benchmarks, returns)
 
 
 def _sites(family: Family, cub: Cub) -> list[tuple[Bound, Site]]:
