@@ -131,6 +131,7 @@ def review_change(
 
 def tell_sass(session: Session, base: str | None = None) -> SassCompiles:
     """What the machine code of a review would compile, and how long that takes."""
+    check_serves("verify-sass", session.cub)
     return tell_earlier(session, find_change(session, base).base)
 
 

@@ -8,6 +8,8 @@ from policygen.cli.main import main
 from tests.configs.toy import ENTRIES, FLOATS, config, make_toy
 from tests.trees import rocprim_tree
 
+EIGHT = "(sizeof(key_type) <= 8) && (sizeof(key_type) > 4)"
+
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
@@ -38,7 +40,7 @@ def test_every_sound_entry_is_reached_a_full_specialization_too(capsys, tmp_path
             ["sizeof(key_type) <= 8", "sizeof(key_type) > 8"],
         ),
         (  # the full one for double is the only type of the kind
-            config("gfx906", f"{FLOATS} && (sizeof(key_type) <= 8) && (sizeof(key_type) > 4)", "1, 1"),
+            config("gfx906", f"{FLOATS} && {EIGHT}", "1, 1"),
             ["is_floating_point<key_type>", "sizeof(key_type) <= 8", "sizeof(key_type) > 4"],
         ),
     ],

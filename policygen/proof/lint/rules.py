@@ -110,9 +110,8 @@ def for_tree(rules: Iterable[Rule], cub: Cub) -> tuple[Rule, ...]:
     found = tuple(rule for rule in rules if cub.has_returns or rule.configs)
     if not found:
         known = ", ".join(rule.name for rule in RULES if rule.configs)
-        raise InputError(
-            f"no rule that is asked for judges {cub.called}", f"Those that do: {known}"
-        )
+        message = f"no rule that is asked for judges {cub.called}'s headers"
+        raise InputError(message, f"Those that do: {known}")
     return found
 
 
