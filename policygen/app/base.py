@@ -51,7 +51,7 @@ def find_base(session: Session, text: str | None) -> Base | None:
             f"dumps of CUB {index.version}, {index.toolchain}, in {text}", index=index, dumps=dumps
         )
     other = other_tree(session, text)
-    return Base(f"CUB {other.version}, {text}", other)
+    return Base(f"{other.title}, {text}", other)
 
 
 def _default(found: Cub, store: Path) -> Base | None:

@@ -9,17 +9,18 @@ from policygen.app.base import Base, find_base, no_base
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.session import Session
 from policygen.bindings.words import words
-from policygen.dialects.scan import scan_headers
+from policygen.dialects.scan import read_changed, scan_headers
 from policygen.errors import InputError, SourceError
+from policygen.model.cub import Cub
 from policygen.model.lint import Finding
 from policygen.model.review import HeaderDiff
 from policygen.model.tuning import Scan
 from policygen.paths import nearby
+from policygen.proof.compilers import IN_PLACE, compiler_of
 from policygen.proof.intervals import AskedArchs, asked_archs
 from policygen.proof.lint.place import HeaderSource
 from policygen.proof.lint.run import lint
 from policygen.proof.overlay import overlay
-from policygen.proof.toolchain import find_toolchain
 from policygen.source.files import read_bytes
 from policygen.textdiff import unified
 from policygen.tree.manifest import shipped
@@ -48,7 +49,7 @@ class TreeChange:
         selects = words().selectors.name.encode()
         if found and not any(selects in data for data in contents):
             return AskedArchs(frozenset(found))
-        return asked_archs(contents, (*found, *find_toolchain().archs))
+        return asked_archs(contents, (*found, *compiler_of(self.after.cub).archs))
 
     def findings(self) -> tuple[Finding, ...]:
         """What lint says of the headers as they are now."""
@@ -98,7 +99,7 @@ def find_change(session: Session, text: str | None) -> TreeChange:
             contents[name] = (old, new)
     remarks = [f"{name} is in one of the trees only" for name in sorted(now.keys() ^ then.keys())]
     if base.cub.version != cub.version:
-        remarks.append(f"before it is CUB {base.cub.version}, and after CUB {cub.version}")
+        remarks.append(f"before it is {base.cub.title}, and after {cub.title}")
     names = sorted(contents)
     after = read_tree(cub, names) if names else ReadTree(cub, (), {}, ())
     before = read_before(base, names)
@@ -112,14 +113,31 @@ def find_change(session: Session, text: str | None) -> TreeChange:
 
 
 def read_before(base: Base, names: Sequence[str]) -> ReadTree:
-    """The side before; headers that were replaced are read where they stand before all others."""
+    """The side before; headers that were replaced are read where they stand before all others.
+
+    Where the compiler takes other content for files, they are read in the place of these.
+    """
     assert base.cub is not None
     if not names:
         return ReadTree(base.cub, (), {}, ())
     if not base.replaced:
         return read_tree(base.cub, names)
+    if base.cub.library in IN_PLACE:
+        return _in_place(base.cub, {name: base.replaced[name] for name in names})
     tunings = shipped().tree.tunings
     paths = {n: Path(overlay(n, base.replaced[n])) / tunings / n for n in names}
     scanned = scan_headers(tuple(paths.values()))
     cub = base.cub.model_copy(update={"includes": base.includes})
     return ReadTree(cub, scanned.headers, paths, scanned.errors)
+
+
+def _in_place(cub: Cub, replaced: Mapping[str, bytes]) -> ReadTree:
+    known = {path.name: path for path in tree.tuning_headers(cub)}
+    headers, errors = [], []
+    for name, data in replaced.items():
+        try:
+            headers.append(read_changed(known[name], data))
+        except SourceError as error:
+            errors.append(error)
+    paths = {name: known[name] for name in replaced}
+    return ReadTree(cub, tuple(headers), paths, tuple(errors), replaced)

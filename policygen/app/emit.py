@@ -11,6 +11,7 @@ from policygen.app.bases import judged_by_base
 from policygen.app.filters import parse_target
 from policygen.app.inputs import ResultFiles
 from policygen.app.ranking import Ranked, ranked
+from policygen.app.serving import check_serves
 from policygen.app.session import Session
 from policygen.bindings.archs import next_arch
 from policygen.bindings.load import bound
@@ -55,6 +56,7 @@ def emit_selectors(
     prove: bool = True,
 ) -> Emitted:
     """Makes the text of a header, and shows what it does; `out` is what it shall be called."""
+    check_serves("emit", session.cub)
     target, cub = parse_target([] if arch is None else [arch]), session.cub
     spelled = _namespace(namespace, out)
     check_takes_selectors(cub)

@@ -17,6 +17,7 @@ from policygen.app.measure_variants import (
     work_folder,
 )
 from policygen.app.sanitized import sanitized
+from policygen.app.serving import check_serves
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import CompiledWorkload
@@ -85,6 +86,7 @@ def measure_variants(
     effort: Effort | None = None,
 ) -> MeasuredVariants:
     """Measures variants beside base in fresh processes, and checks what they compute."""
+    check_serves("measure", session.cub)
     effort = effort or Effort()
     begun = time.monotonic()
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()

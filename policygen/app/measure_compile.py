@@ -12,6 +12,7 @@ from policygen.app.measure_variants import (
     compile_lot,
     work_folder,
 )
+from policygen.app.serving import check_serves
 from policygen.app.session import Session
 from policygen.errors import PolicygenError
 from policygen.measure.compiling import CompiledWorkload
@@ -30,6 +31,7 @@ def compile_variants(
     slots: int | None = None,
 ) -> MeasureCompile:
     """Compiles variants of the workloads that are meant, for an architecture; needs no GPU."""
+    check_serves("measure", session.cub)
     wanted = wanted or VariantsWanted()
     toolchain = find_toolchain()
     check_compiles(toolchain, arch)

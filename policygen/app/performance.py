@@ -15,6 +15,7 @@ from policygen.app.performance_claims import Claims, workload_key
 from policygen.app.performance_header import prepare_header
 from policygen.app.performance_objects import CompiledChanges, PreparedChange, compile_changes
 from policygen.app.performance_trees import prepare_trees
+from policygen.app.serving import check_serves
 from policygen.app.session import Session
 from policygen.cache import digest
 from policygen.measure.control import Controller, controlling, worker_command
@@ -87,6 +88,7 @@ def verify_performance(
     other values. With `header`, one that `emit` made, the tree with it is compared with itself.
     `nvbench` is a folder for what was measured, as NVBench writes it.
     """
+    check_serves("verify-performance", session.cub)
     effort, begun = effort or PerformanceEffort(), time.monotonic()
     if nvbench is not None:
         check_nvbench(nvbench)

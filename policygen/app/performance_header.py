@@ -98,7 +98,7 @@ def prepare_header(
             continue
         candidate = Candidate(AFTER, policy)
         runs[point] = [(run, _task(point, run, meaning, candidate)) for run in found]
-    before = f"CUB {session.cub.version} by itself"
+    before = f"{session.cub.title} by itself"
     return PreparedChange(before, f"with {path.name}", runs, tuple(same), refused, {})
 
 

@@ -51,7 +51,7 @@ def prepare_trees(
         except InputError as error:
             refused[point] = error.in_line
     claims = claims_of(before.plan, code)
-    after = f"CUB {session.cub.version}"
+    after = session.cub.title
     return PreparedChange(
         before.label, after, runs, code.same, refused, claims, code.remarks, code.entries
     )

@@ -123,7 +123,7 @@ def read_plan(session: Session, path: Path) -> Planned:
     plan, cub = read_document(path, Plan, "plan of this policygen", remedy), session.cub
     if cub.version != plan.cub.version:
         raise InputError(
-            f"the plan is for CUB {plan.cub.version}, and the tree is CUB {cub.version}",
+            f"the plan is for {plan.cub.title}, and the tree is {cub.title}",
             "Make the plan again, or name its tree with --cub.",
         )
     check_decisions(plan)

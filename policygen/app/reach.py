@@ -10,19 +10,21 @@ from policygen.app.session import Session
 from policygen.model.base import Problem
 from policygen.model.reach import Reach
 from policygen.model.resolve import EntryPlace
-from policygen.proof.reach import Reachability, reach_both
+from policygen.proof.compilers import compiler_of
+from policygen.proof.host_compiler import HostCompiler
+from policygen.proof.reach import Reachability, reach_all
 from policygen.proof.sites import remarks
-from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.proof.toolchain import Toolchain
 from policygen.steps import Progress
 
 
 def audit_reach(session: Session, asked: Filter = EVERYTHING) -> tuple[Reach, Errors]:
     """Asks which entries are never selected, whatever workload is tried."""
-    found, toolchain = read_tree(session.cub, asked.headers), find_toolchain()
+    found, toolchain = read_tree(session.cub, asked.headers), compiler_of(session.cub)
     told = ask_reach(found, toolchain, session.progress, wanted=_wanted(found, asked))
     document = Reach(
         cub=found.cub,
-        toolchain=f"nvcc {toolchain.version}",
+        toolchain=toolchain.name,
         archs=told.archs,
         workloads=told.workloads,
         entries=told.entries,
@@ -49,17 +51,16 @@ def _wanted(found: ReadTree, asked: Filter) -> frozenset[EntryPlace] | None:
 
 def ask_reach(
     found: ReadTree,
-    toolchain: Toolchain,
+    toolchain: Toolchain | HostCompiler,
     progress: Progress | None = None,
     *,
     wanted: Collection[EntryPlace] | None = None,
 ) -> Reachability:
-    """What the marked copies of a tree's headers show, in families and in returns."""
-    return reach_both(
+    """What the marked copies of a tree's headers show, in each of its library's dialects."""
+    return reach_all(
         found.cub,
         found.headers,
-        found.marked("specializations"),
-        found.marked("selectors"),
+        {dialect: found.marked(dialect) for dialect in found.cub.dialects},
         toolchain,
         wanted=wanted,
         progress=progress,

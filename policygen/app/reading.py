@@ -1,7 +1,7 @@
 """What the tuning headers of a tree hold, and copies of them that the compiler is asked with."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from policygen import tree
@@ -31,6 +31,13 @@ class ReadTree:
     headers: tuple[TuningHeader, ...]
     paths: Mapping[str, Path]
     errors: tuple[SourceError, ...]
+    replaced: Mapping[str, bytes] = field(default_factory=dict)
+    """Headers that have other content here than in their files, for a compiler that can be told."""
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """The same by path."""
+        return {str(self.paths[name]): data for name, data in self.replaced.items()}
 
     def marked(self, dialect: Dialect) -> Mapping[str, Marked]:
         """Marked copies of the headers that hold entries in a dialect."""
@@ -55,7 +62,8 @@ class ReadTree:
         return {copy.header.name: copy for copy in made if copy.entries}
 
     def _data(self, header: TuningHeader) -> bytes:
-        return read_bytes(self.paths[header.name])
+        known = self.replaced.get(header.name)
+        return read_bytes(self.paths[header.name]) if known is None else known
 
 
 def read_tree(cub: Cub, names: Sequence[str] = ()) -> ReadTree:

@@ -54,6 +54,7 @@ def ask_values(
         archs,
         toolchain,
         enabled=found.enabled() if found.cub.has_selectors else {},
+        replaced=found.contents,
         progress=progress,
     )
     document = Resolution(

@@ -16,6 +16,7 @@ from policygen.app.reach import ask_reach
 from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
 from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
+from policygen.app.serving import check_serves, serves
 from policygen.app.session import Session
 from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
@@ -26,12 +27,12 @@ from policygen.model.resolve import EntryPlace, Resolution
 from policygen.model.review import Review, Uncovered
 from policygen.paths import nearby
 from policygen.planning import legacy
+from policygen.proof.compilers import compiler_of
 from policygen.proof.difference import compare_resolutions
 from policygen.proof.intervals import without_repeats
 from policygen.proof.lint.outside import unprovable
 from policygen.proof.review import Known, inherited, reviewed, touched
 from policygen.proof.sites import bound_headers
-from policygen.proof.toolchain import find_toolchain
 from policygen.proof.uncovered import (
     unanswered,
     uncovered_entries,
@@ -58,6 +59,8 @@ def review_change(
     What `run_sass` compiles is announced before it begins.
     """
     cub, progress = session.cub, session.progress
+    if run_sass:
+        check_serves("verify-sass", cub)
     change = find_change(session, base)
     names = tuple(sorted(change.contents))
     asked = _unprovable(cub, change)
@@ -128,6 +131,7 @@ def review_change(
 
 def tell_sass(session: Session, base: str | None = None) -> SassCompiles:
     """What the machine code of a review would compile, and how long that takes."""
+    check_serves("verify-sass", session.cub)
     return tell_earlier(session, find_change(session, base).base)
 
 
@@ -189,7 +193,7 @@ def _never(
     """Which of some entries no workload can select."""
     if not places:
         return ()
-    return ask_reach(found, find_toolchain(), progress, wanted=frozenset(places)).unreachable
+    return ask_reach(found, compiler_of(found.cub), progress, wanted=frozenset(places)).unreachable
 
 
 def _beside(
@@ -242,7 +246,8 @@ def _commands(
         words = planning(given_or_told(plan), plan.options)
         found.append(typed("apply", *words, store=True, writes=True))
         found.append(typed("verify-effect", "--arch", arch, store=True))
-    found.append(typed("verify-sass", "--arch", "earlier", *named, store=True))
+    if serves("verify-sass", session.cub):
+        found.append(typed("verify-sass", "--arch", "earlier", *named, store=True))
     asked = [word for name in files for word in ("--db", name)]
     asked += [word for gpu in gpus for word in ("--gpu-arch", gpu)]
     asked += ["--run-sass"] if run_sass else []

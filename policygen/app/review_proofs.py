@@ -46,8 +46,8 @@ def with_proofs(review: Review, proofs: Mapping[str, Document]) -> Review:
 
 def _same_tree(review: Review, proof: Proof, cub: Cub) -> bool:
     """Whether it is known that both are of one tree; another one is refused."""
-    own = f"CUB {review.cub.version}"
-    others = {f"CUB {cub.version}"} - {own}
+    own = review.cub.title
+    others = {cub.title} - {own}
     if isinstance(proof, VerifyPerformance):
         others |= {proof.after} - {own}
     known = bool(review.content and proof.content)

@@ -17,6 +17,7 @@ from policygen.app.comparing import (
 )
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.proofs import record_proof
+from policygen.app.serving import check_serves
 from policygen.app.session import Session
 from policygen.app.touching import meant
 from policygen.errors import PolicygenError, Problems, SourceError, together
@@ -62,6 +63,7 @@ def verify_sass(
     `everything` takes all of all. `benchmarks` compiles the checkout's own, instead of calls. What
     will be compiled is announced first; when `dry`, that is the answer.
     """
+    check_serves("verify-sass", session.cub)
     before = find_base(session, base)
     if before is None and save is None:
         raise no_base(session.store)

@@ -16,6 +16,7 @@ from policygen.app.search_cluster import cluster_place
 from policygen.app.search_places import HeldGpus, SearchMachines, SearchPlace
 from policygen.app.search_results import searched_workload
 from policygen.app.search_starts import earlier_labels, selected_policies, starts_of
+from policygen.app.serving import check_serves
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import MEMORY, MakesObjects
@@ -93,6 +94,7 @@ def search_variants(
     asked: Asked = lambda: False,
 ) -> Searched:
     """Searches until the budget ends; what the database has already is not measured again."""
+    check_serves("search", session.cub)
     effort = effort or Effort()
     machines = machines or SearchMachines((effort.gpu,))
     begun = time.monotonic()

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from policygen import tree
+from policygen.app.serving import serves
 from policygen.app.session import Session, interruption, open_session
 from policygen.app.stores import heard_store, store_option_of
 from policygen.edit.interrupted import Interrupted, interrupted
@@ -15,6 +16,7 @@ from policygen.edit.worktree import uncommitted
 from policygen.environment import which
 from policygen.errors import InputError
 from policygen.git import find_repository
+from policygen.model.cub import Cub
 from policygen.model.status import AppliedState, NextStep, ProofState, Status
 from policygen.paths import nearby
 from policygen.tree.content import tree_content
@@ -46,7 +48,7 @@ def tree_status(cub: str | None = None, store: str | Path | None = None) -> Stat
         next=tuple(
             _endings(ended, session.named)
             if problem
-            else _next(applies, changed or (), proofs, options, named=session.cub.is_named)
+            else _next(applies, changed or (), proofs, options, session.cub)
         ),
     )
 
@@ -124,8 +126,7 @@ def _next(
     changed: Sequence[str],
     proofs: Sequence[ProofState],
     options: str,
-    *,
-    named: bool,
+    cub: Cub,
 ) -> Iterator[NextStep]:
     """What is not known yet of what was written, else what can be written."""
     if not applies and not changed:
@@ -133,7 +134,7 @@ def _next(
         yield NextStep(purpose="see what results would change", command=plan)
         coverage = f"policygen audit coverage{options}"
         yield NextStep(purpose="see what is tuned where", command=coverage)
-        if not named:
+        if not cub.is_named:
             yield NextStep(
                 purpose="work on a checkout of your own", command="policygen status --cub PATH"
             )
@@ -141,7 +142,7 @@ def _next(
     if applies and not _holds(proofs, EFFECT):
         effect = f"policygen verify-effect{options}"
         yield NextStep(purpose="prove what it does", command=effect)
-    if not _holds(proofs, SASS):
+    if serves("verify-sass", cub) and not _holds(proofs, SASS):
         sass = f"policygen verify-sass{options}"
         yield NextStep(purpose="compare the machine code of all else", command=sass)
     review = f"policygen review{options} -o review.md"

@@ -11,6 +11,7 @@ from policygen.app.own_example import example_names
 from policygen.app.own_kernels import check_header, kernel_header
 from policygen.app.search import Observer, SearchWanted, search_variants
 from policygen.app.search_places import SearchMachines
+from policygen.app.serving import check_serves
 from policygen.app.session import Session
 from policygen.bindings.own import taken
 from policygen.bindings.own_kernel import taken_kernel
@@ -46,6 +47,7 @@ def tune_program(
     The compiler shows that the header does what it says. Where nothing is better than what CUB
     selects there is no header. That of a kernel of one's own keeps what other GPUs have in it.
     """
+    check_serves("tune", session.cub)
     kernel = taken_kernel()
     if kernel is None:
         check_takes_selectors(session.cub)

@@ -73,7 +73,7 @@ def newest_family(algorithm: Bound, site: Site) -> FamilyBinding:
     known = _families(algorithm, site)
     if not known:
         raise InputError(f"{site.header} has no tunings")
-    return max(known, key=_arch)
+    return known[0] if len(known) == 1 else max(known, key=_arch)
 
 
 def _families(algorithm: Bound, site: Site) -> list[FamilyBinding]:

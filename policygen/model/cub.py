@@ -1,7 +1,7 @@
 """A tree of CUB, or of rocPRIM: where it is, which version, and how its tunings are written."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -12,8 +12,13 @@ Library = Literal["cub", "rocprim"]
 
 OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
 """Whose headers are written in a dialect; in all others CUB's are."""
+DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 NAMESPACES: Mapping[Dialect, str] = {"configs": "rocprim"}
 """The outermost namespace of a dialect's headers, where it is not CUB's."""
+RETURNING: frozenset[Dialect] = frozenset({"specializations", "selectors"})
+"""Where an entry with a condition is a return of a function, which may call others for values."""
+COMPILED: frozenset[Library] = frozenset({"cub"})
+"""Whose kernels policygen compiles for GPUs, and runs on them."""
 CALLED: Mapping[Library, str] = {"cub": "CUB", "rocprim": "rocPRIM"}
 
 UNKNOWN = "unknown"
@@ -59,14 +64,34 @@ class Cub(Record):
         return OTHERS.get(self.dialect, "cub")
 
     @property
+    def dialects(self) -> tuple[Dialect, ...]:
+        """Those in which entries of its library are written, which a tree may have side by side."""
+        return tuple(one for one in DIALECTS if OTHERS.get(one, "cub") == self.library)
+
+    @property
     def called(self) -> str:
         """What people call the library: `CUB`."""
         return CALLED[self.library]
 
     @property
+    def title(self) -> str:
+        """The library and its version: `CUB 3.2.0`."""
+        return f"{self.called} {self.version}"
+
+    @property
     def has_selectors(self) -> bool:
         """Whether policy selectors decide in it."""
         return self.dialect == "selectors"
+
+    @property
+    def has_returns(self) -> bool:
+        """Whether its entries with conditions are returns of functions."""
+        return self.dialect in RETURNING
+
+    @property
+    def has_machine_code(self) -> bool:
+        """Whether policygen compiles what it selects for GPUs, and compares that."""
+        return self.library in COMPILED
 
     @property
     def is_named(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from policygen.bindings.load import types
+from policygen.model.cub import Dialect
 from policygen.model.reach import Cause, Unreachable
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Entry, Family, TuningHeader
@@ -16,6 +17,13 @@ OF_RETURNS = (
     "no policy shows its values: no workload has what it asks for, a return before it takes them,"
     " or what it returns is not used"
 )
+UNMET: Mapping[Dialect, str] = {
+    "specializations": OF_RETURNS,
+    "selectors": OF_RETURNS,
+    "configs": "no types that were tried get its values: none have all that it asks for, or another"
+    " entry takes them",
+}
+"""Why a condition is never met, as far as it is known."""
 
 _TRUTH = {"0": "false", "1": "true"}
 """How headers spell what the compiler prints as the other."""
@@ -31,6 +39,8 @@ class KeysSeen:
     """Arguments of keys whose entry was selected."""
     lines: Mapping[int, int] = field(default_factory=dict)
     """Where each entry stands."""
+    unmet: str = OF_RETURNS
+    """What is said of a condition that no workload meets."""
 
     def look(self, row: Selected, read: Collection[str], workload: str) -> None:
         """Notes the keys of a workload in the families that its policy reads."""
@@ -57,7 +67,7 @@ def _cause(
     header: TuningHeader, family: Family, entry: Entry, number: int, seen: KeysSeen
 ) -> tuple[Cause, str, str | None]:
     if entry.kind == "branch":
-        return "condition", OF_RETURNS, None
+        return "condition", seen.unmet, None
     keys = seen.keys.get(family.name, {})
     example = next((text for (found, _), text in keys.items() if found == number), None)
     missing = _missing(header, family, entry)

@@ -10,6 +10,8 @@ COMPILERS: Mapping[Library, Callable[[], Toolchain | HostCompiler]] = {
     "cub": find_toolchain,
     "rocprim": find_host_compiler,
 }
+IN_PLACE: frozenset[Library] = frozenset({"rocprim"})
+"""Whose compilers take other content for files, where headers include each other by place."""
 
 
 def compiler_of(cub: Cub) -> Toolchain | HostCompiler:

@@ -11,7 +11,7 @@ from policygen.bindings.load import axis_type, is_constant
 from policygen.errors import InputError, MissingToolError, PolicygenError
 from policygen.model.marks import Marked
 from policygen.model.selection import FamilyKey, Selected
-from policygen.model.tuning import Entry, Family, Value
+from policygen.model.tuning import Value
 from policygen.process import threads
 from policygen.proof.compile import PHASE, attempt
 from policygen.proof.host_compiler import HostCompiler
@@ -30,7 +30,6 @@ _WORD = re.compile(r"(?<!::)\b[A-Za-z_]\w*\b")
 
 Spot = tuple[Workload, str]
 Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
-Taken = tuple[Mapping[str, Value], tuple[Family, Entry] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
     text = fill(TEMPLATE, _unit(lot, tree.version))
     answer = compiler.told(text, SCOPES, tree.includes, tree.changed)
     rows: dict[Spot, Selected] = {}
-    same: dict[str, Taken] = {}
+    same: dict[str, Selected] = {}
     for number, (one, workload, arch) in enumerate(spots):
         name = f"{number}"
         config, place = answer["types"].get(f"type_{name}"), answer["rows"].get(f"row_{name}")
@@ -115,15 +114,15 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
             )
         key = f"{id(workload)} {config} {place}"
         if key not in same:
-            entry = _entry(one, place, tree.marked.get(one.site.header))
-            same[key] = dict(_values(config, one.aggregates, "")), entry
-        rows[workload, arch] = _selected(workload, *same[key])
+            same[key] = _selected(one, workload, config, place, tree.marked)
+        rows[workload, arch] = same[key]
     return rows
 
 
 def _unit(lot: Sequence[Asked], version: str) -> dict[str, object]:
+    included = (name for one in lot for name in one.site.includes)
     return {
-        "headers": dict.fromkeys(name for one in lot for name in one.site.includes),
+        "headers": dict.fromkeys([*_of_types(lot, version), *included]),
         "scopes": SCOPES,
         "configs": dict.fromkeys(config for one in lot for config in _declared(one)),
         "rows": [
@@ -132,6 +131,20 @@ def _unit(lot: Sequence[Asked], version: str) -> dict[str, object]:
             for workload, arch in one.spots
         ],
     }
+
+
+def _of_types(lot: Sequence[Asked], version: str) -> list[str]:
+    """The headers of workloads' types, as far as they are not the library's own."""
+    points = (point for one in lot for point in one.points)
+    asked = {text for point in points for text in _typed(point).values()}
+    return sorted({header for text in asked if (header := axis_type(text, version).header)})
+
+
+def _typed(workload: Workload) -> dict[str, str]:
+    """The types of a workload by axis; its other axes have constants."""
+    used = {text.removeprefix("axis::") for text in workload.call.roles.values()}
+    values = workload.values.items()
+    return {axis: text for axis, text in values if axis in used and not is_constant(text)}
 
 
 def _declared(one: Asked) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
@@ -158,12 +171,21 @@ def _filled(hub: str, workload: Workload, arch: str, version: str) -> str:
 
 
 def _selected(
-    workload: Workload, values: Mapping[str, Value], found: tuple[Family, Entry] | None
+    one: Asked,
+    workload: Workload,
+    config: Any,
+    place: Sequence[Any],
+    marked: Mapping[str, Marked],
 ) -> Selected:
     """What a workload gets; the types that it asks for are its own, also where others get it."""
-    args = tuple(workload.values.values())
-    keys = {found[0].name: FamilyKey(args, found)} if found else {}
-    return Selected(values, found, keys)
+    values = dict(_values(config, one.aggregates, ""))
+    copy = marked.get(one.site.header)
+    number = None if copy is None else _entry(one, place, copy)
+    if copy is None or number is None:
+        return Selected(values)
+    found = copy.entries[number]
+    keys = {found[0].name: FamilyKey(tuple(workload.values.values()), found, number)}
+    return Selected(values, found, keys, number=number)
 
 
 def _values(config: Any, aggregates: Aggregates, within: str) -> Iterator[tuple[str, Value]]:
@@ -178,14 +200,11 @@ def _values(config: Any, aggregates: Aggregates, within: str) -> Iterator[tuple[
             yield f"{within}{called}", arg
 
 
-def _entry(one: Asked, place: Sequence[Any], marked: Marked | None) -> tuple[Family, Entry] | None:
-    """The entry that stands where the compiler found the template that it takes."""
+def _entry(one: Asked, place: Sequence[Any], copy: Marked) -> int | None:
+    """Which entry stands where the compiler found the template that it takes."""
     file, offset, _ = place
     # Other headers may be called the same.
-    if marked is None or Path(file).name != one.site.header or file not in one.site.includes:
+    if Path(file).name != one.site.header or file not in one.site.includes:
         return None
-    for family in marked.header.families:
-        for entry in family.entries:
-            if entry.span.start <= offset < entry.span.end:
-                return family, entry
-    return None
+    spans = enumerate(entry.span for _, entry in copy.entries)
+    return next((n for n, span in spans if span.start <= offset < span.end), None)

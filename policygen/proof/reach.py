@@ -16,7 +16,8 @@ from policygen.model.resolve import EntryPlace
 from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.proof.ask import ask
-from policygen.proof.causes import KeysSeen, explain
+from policygen.proof.causes import UNMET, KeysSeen, explain
+from policygen.proof.host_compiler import HostCompiler
 from policygen.proof.probe import Asked, AskedTree, workloads
 from policygen.proof.resolve import used_families
 from policygen.proof.sites import bound_families
@@ -64,26 +65,26 @@ class Sightings:
         by.setdefault(number, f"{point.name} on {arch}")
 
 
-def reach_both(
+def reach_all(
     cub: Cub,
     headers: Sequence[TuningHeader],
-    families: Mapping[str, Marked],
-    returns: Mapping[str, Marked],
-    toolchain: Toolchain,
+    copies: Mapping[Dialect, Mapping[str, Marked]],
+    toolchain: Toolchain | HostCompiler,
     *,
     wanted: Collection[EntryPlace] | None = None,
     progress: Progress | None = None,
 ) -> Reachability:
-    """Finds what is never selected in families, and in the selectors that they may stand beside.
+    """Finds what is never selected in a tree's dialects: families, the selectors beside them.
 
     Where only some entries are `wanted`, the others are neither counted nor told.
     """
     found = Reachability(wanted=wanted)
-    asked = tried_sites(cub, headers)
-    _reach(found, cub, asked, families, toolchain, progress)
-    found.unasked = unasked(headers, asked)
-    if returns:
-        _reach(found, cub, tried_sites(cub, headers, "selectors"), returns, toolchain, progress)
+    for dialect, marked in copies.items():
+        asked = tried_sites(cub, headers, dialect)
+        if dialect != "selectors":
+            found.unasked += unasked(headers, asked)
+        if marked:
+            _reach(found, cub, asked, marked, toolchain, progress)
     return found
 
 
@@ -102,6 +103,7 @@ def tried_sites(
     """Finds the sites of a dialect whose entries the tree has, with the archs that differ there."""
     chains = {chain.namespace: chain for header in headers for chain in header.chains}
     selectors = {header.name: header.selectors for header in headers if header.selectors}
+    aggregates = {header.name: header.aggregates for header in headers}
     found = []
     for algorithm in bound(cub.bindings):
         for site in algorithm.sites:
@@ -114,7 +116,8 @@ def tried_sites(
             except InputError as error:
                 problem = error
             if families or problem:
-                archs = _reading(chains.get(site.scope), families)
+                chain = chains.get(site.scope)
+                archs = _reading(chain, families) if site.inherits else _own(headers, site)
             elif dialect == "selectors" and site.header in selectors:
                 archs = steps(selectors[site.header])
             else:
@@ -122,7 +125,8 @@ def tried_sites(
             points = _tried_points(algorithm, site, cub.bindings)
             ordered = tuple(sorted(archs, key=arch_number))
             asked = Asked(site, points, ordered, families, values=False, problem=problem)
-            found.append(replace(asked, branches=site.is_selector))
+            declared = aggregates.get(site.header, {})
+            found.append(replace(asked, branches=site.is_selector, aggregates=declared))
     return tuple(found)
 
 
@@ -130,10 +134,12 @@ def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[st
     """Lists families with specializations that no binding knows: nothing is said about them."""
     asked = {(place.site.scope, binding.name) for place in tried for binding, _ in place.families}
     return tuple(
-        f"{family.namespace}::{family.name}"
-        for header in headers
-        for family in header.families
-        if family.specializations and (family.namespace, family.name) not in asked
+        dict.fromkeys(
+            f"{family.namespace}::{family.name}"
+            for header in headers
+            for family in header.families
+            if family.specializations and (family.namespace, family.name) not in asked
+        )
     )
 
 
@@ -142,7 +148,7 @@ def _reach(
     cub: Cub,
     asked: Sequence[Asked],
     marked: Mapping[str, Marked],
-    toolchain: Toolchain,
+    toolchain: Toolchain | HostCompiler,
     progress: Progress | None,
 ) -> None:
     """Asks for every workload which entry shows, and explains those that never do."""
@@ -206,7 +212,7 @@ def _sightings(
 ) -> tuple[Sightings, KeysSeen]:
     """Notes what shows for the workloads of some sites, and where their keys lead."""
     lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
-    by, seen = Sightings(), KeysSeen({}, {}, lines)
+    by, seen = Sightings(), KeysSeen({}, {}, lines, UNMET[places[0].site.dialect])
     for place in places:
         chains, scope = copy.header.chains, place.site.scope
         read = {arch: used_families(chains, scope, arch) for arch in place.archs}
@@ -226,7 +232,7 @@ def _numbers(places: Sequence[Asked], copy: Marked) -> list[int]:
         for number, (family, entry) in enumerate(copy.entries)
         if (
             entry.specific  # a default asks for a compute capability alone
-            if entry.kind == "branch"
+            if entry.kind == "branch" and not names
             else entry.kind != "primary" and (family.namespace, family.name) in names
         )
     ]
@@ -247,6 +253,12 @@ def _reading(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> set[
         for policy in (chain.policies if chain else ())
         if any(use.family in names for use in policy.uses)
     }
+
+
+def _own(headers: Sequence[TuningHeader], site: Site) -> set[str]:
+    """Finds the archs that a header has something of its own for."""
+    mine = (header for header in headers if header.name == site.header)
+    return {family.arch for header in mine for family in header.families}
 
 
 def _order(found: Unreachable | CallOnly) -> tuple[str, int]:

@@ -41,15 +41,17 @@ def resolve(
     toolchain: Toolchain | HostCompiler,
     *,
     enabled: Mapping[str, Marked] | None = None,
+    replaced: Mapping[str, bytes] | None = None,
     progress: Progress | None = None,
 ) -> Resolved:
     """Asks for rows by benchmark, workload and architecture; `marked` has marked headers by name.
 
-    In those of `enabled` conditions that are commented out are code.
+    In those of `enabled` conditions that are commented out are code. `replaced` has other content
+    of files by path, for a compiler that takes it.
     """
     selectors = {place.site.header for place in asked if place.site.is_selector}
     places = [_with_marks(place, tuple(archs), cub, selectors, marked) for place in asked]
-    tree = AskedTree(cub.bindings, cub.include_folders, marked)
+    tree = AskedTree(cub.bindings, cub.include_folders, marked, replaced or {})
     told = ask(tree, places, toolchain, progress=progress)
     disabled, remarks = _commented_out(cub, places, enabled or {}, toolchain, progress)
     rows, refused = [], {}

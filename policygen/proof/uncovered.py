@@ -61,23 +61,24 @@ def undecided(
         base for one, bases in (inherited or {}).items() if one in decided for base in bases
     }
     bases = {_base(one.after.inherits) for one in entries if one.after and one.after.inherits}
+    returns = all(side.cub.has_returns for side in sides)
     return {
         one.place
         for one in entries
         if one.after is not None
         and one.after.kind != "primary"
         and one.after.specific
-        and not _is_told_elsewhere(one.family, one.after)
+        and not _is_told_elsewhere(one.family, one.after, returns=returns)
         and one.place not in decided
         and one.family.name not in bases
     }
 
 
-def _is_told_elsewhere(family: Family, entry: Entry) -> bool:
+def _is_told_elsewhere(family: Family, entry: Entry, *, returns: bool) -> bool:
     """Whether it has its values from another of its family, or is a return that computes them."""
     if entry.inherits is None:
         return False
-    return entry.kind == "branch" or _base(entry.inherits) == family.name
+    return (entry.kind == "branch" and returns) or _base(entry.inherits) == family.name
 
 
 def _base(inherits: str) -> str:

@@ -1,0 +1,1 @@
+"""Trees of rocPRIM, made up and real."""

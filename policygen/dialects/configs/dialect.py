@@ -29,7 +29,8 @@ class Configs:
     def mark(header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]) -> Marked:
         """The header as it is: the compiler tells where what it takes stands."""
         del members
-        return Marked(header, data, ())
+        entries = ((family, entry) for family in header.families for entry in family.entries)
+        return Marked(header, data, tuple(entries))
 
     def check(self, benchmark: BenchmarkBinding) -> None:
         """Refuses a benchmark whose config the tree does not have."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from policygen.model.tuning import Entry
-from policygen.proof.lint.keys import key
+from policygen.proof.lint.keys import key, normal
 from policygen.proof.lint.subject import Remark, Subject
 
 
@@ -14,12 +14,18 @@ def duplicate(subject: Subject) -> Iterator[Remark]:
     entry = subject.entry
     if entry.kind == "primary":
         return
-    own = key(entry)
+    told = key if subject.returns else _asked
+    own = told(entry)
     for other in takewhile(lambda e: e is not entry, subject.family.specializations):
-        if key(other) == own and _together(entry, other):
+        if told(other) == own and _together(entry, other):
             span = entry.args_span or entry.span
             yield Remark(span, f"line {other.line} is a specialization for the same arguments")
             return
+
+
+def _asked(entry: Entry) -> tuple[str, ...]:
+    """What a config asks of types, in whatever order, and which of them it is told."""
+    return (*entry.template_parameters, *sorted(map(normal, entry.args)))
 
 
 def _together(one: Entry, other: Entry) -> bool:

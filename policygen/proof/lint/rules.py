@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from policygen.errors import InputError
+from policygen.model.cub import Cub
 from policygen.model.lint import RuleName, Severity
 from policygen.proof.lint import duplicates, gpus, inherited, labels, memory, threads, vector
 from policygen.proof.lint.subject import Remark, Subject
@@ -20,6 +21,14 @@ class Rule:
     """Nothing for a rule about whole headers."""
     returns: bool = False
     """Whether it can judge guarded returns, too."""
+    configs: bool = False
+    """Whether it can judge rocPRIM's configs, too."""
+
+    def judges(self, subject: Subject) -> bool:
+        """Whether it has a meaning for an entry."""
+        if not subject.returns:
+            return self.configs
+        return self.returns or subject.entry.kind != "branch"
 
 
 RULES = (
@@ -36,6 +45,7 @@ RULES = (
         "the threads are no multiple of 32",
         threads.warp_multiple,
         returns=True,
+        configs=True,
     ),
     Rule(
         "threads-over-limit",
@@ -43,6 +53,7 @@ RULES = (
         "more threads than a block can have, or fewer than a warp",
         threads.limit,
         returns=True,
+        configs=True,
     ),
     Rule(
         "shared-memory-over-limit",
@@ -82,14 +93,26 @@ RULES = (
         "error",
         "two live entries are for the same arguments",
         duplicates.duplicate,
+        configs=True,
     ),
     Rule(
         "not-provable",
         "error",
         "a header depends on more than types and architecture, as a file's name or a macro",
         lambda _: (),
+        configs=True,
     ),
 )
+
+
+def for_tree(rules: Iterable[Rule], cub: Cub) -> tuple[Rule, ...]:
+    """Those that have a meaning for a tree; none is refused."""
+    found = tuple(rule for rule in rules if cub.has_returns or rule.configs)
+    if not found:
+        known = ", ".join(rule.name for rule in RULES if rule.configs)
+        message = f"no rule that is asked for judges {cub.called}'s headers"
+        raise InputError(message, f"Those that do: {known}")
+    return found
 
 
 def choose(only: Iterable[str], off: Iterable[str]) -> tuple[Rule, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from policygen.model.lint import Finding, LintReport
 from policygen.model.tuning import Entry, Family, Scan
 from policygen.proof.lint.place import HeaderSource, place
-from policygen.proof.lint.rules import RULES, Rule
+from policygen.proof.lint.rules import RULES, Rule, for_tree
 from policygen.proof.lint.subject import Remark, Subject, subjects
 
 FamilyName = tuple[str, str, str]
@@ -22,12 +22,13 @@ def lint(
 
     `unprovable` is what its headers ask for.
     """
+    rules = for_tree(rules, scan.cub)
     judged = [s for s in subjects(scan) if families is None or family_name(s.family) in families]
     findings = [
         _finding(rule, subject, remark, sources[subject.family.header])
         for subject in judged
         for rule in rules
-        if rule.returns or subject.entry.kind != "branch"
+        if rule.judges(subject)
         for remark in rule.check(subject)
     ]
     asked = {rule.name for rule in rules}

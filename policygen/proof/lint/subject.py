@@ -25,6 +25,8 @@ class Subject:
     """How variants come to be values; several where several sites read one family."""
     benchmarks: tuple[BenchmarkBinding, ...] = ()
     """What measured them."""
+    returns: bool = True
+    """Whether an entry with a condition is a return; else it is a config of types."""
 
     def member(self, name: str) -> Member | None:
         """A member of the entry's own."""
@@ -53,15 +55,16 @@ def subjects(scan: Scan) -> Iterator[Subject]:
     """Every live entry of a scan, primary templates and guarded returns among them."""
     for family in scan.families:
         live = [entry for entry in family.entries if not entry.disabled]
-        branches = any(entry.kind == "branch" for entry in live)
-        bindings = () if branches else bindings_of(family, scan.cub)
+        bindings = bindings_of(family, scan.cub)
+        branches = not bindings and any(entry.kind == "branch" for entry in live)
         sites = _sites(family, scan.cub) if branches else []
         benchmarks = _benchmarks(bindings, scan.cub)
         for entry in live:
             if branches:
                 bindings = tuple(_as_returned(family, entry, sites))
                 benchmarks = _benchmarks(bindings, scan.cub)
-            yield Subject(entry, family, scan.families, bindings, benchmarks)
+            returns = scan.cub.has_returns
+            yield Subject(entry, family, scan.families, bindings, benchmarks, returns)
 
 
 def _sites(family: Family, cub: Cub) -> list[tuple[Bound, Site]]:
@@ -96,8 +99,12 @@ def bindings_of(family: Family, cub: Cub) -> tuple[FamilyBinding, ...]:
         for binding in algorithm.families
         if binding.name == family.name
         # The families of old stay in trees that select otherwise, for the public dispatchers.
-        and (site := algorithm.site(binding.site, "specializations"))
-        and (site.header, site.scope) == (family.header, family.namespace)
+        and any(
+            site.name == binding.site
+            and not site.is_selector
+            and (site.header, site.scope) == (family.header, family.namespace)
+            for site in algorithm.sites
+        )
     )
 
 

@@ -45,7 +45,7 @@ def render(document: Coverage, form: str) -> str:
     if form == "csv":
         return _csv(document)
     page = Page(
-        f"Tuning coverage of CUB {document.cub.version}",
+        f"Tuning coverage of {document.cub.title}",
         {"tree": tree_line(document.cub), "compiler": document.toolchain},
         list(blocks(document, page=form == "html")),
     )

@@ -26,6 +26,9 @@ def lint(report: LintReport, *, head: bool, verbose: bool) -> Iterator[Block]:
             yield Note(row, STYLES[finding.severity])
     if verbose and report.unbound:
         yield Note(f"without a binding: {', '.join(report.unbound)}", "dim", folded=True)
+    if head and not report.cub.has_returns:
+        asked = f"asked of {report.cub.called}'s configs: {', '.join(report.counts)}"
+        yield Note(asked, "dim", folded=True)
     if head:
         yield Note(_summary(report), folded=True)
 

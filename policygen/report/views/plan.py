@@ -10,6 +10,7 @@ from policygen.model.tuning import entry_name
 from policygen.model.workload import axes, in_words
 from policygen.report.blocks import BLANK, Block, Note, Words, remarks
 from policygen.report.console import plural, printed, tree_line
+from policygen.report.views.review_words import measured_with
 
 STYLES = {
     "update": "green",
@@ -148,7 +149,7 @@ def acted(action: Action, *, verbose: bool) -> Iterator[Block]:
     if action.after and (pairs := changes(action.before or {}, action.after)):
         yield Words(list(pairs), "", ROOM, ROOM, joint="  ")
     if verbose:
-        run = f"{action.gpu}, CUDA {action.ctk}, CCCL {action.cccl}"
+        run = f"{action.gpu}, {measured_with(action.ctk, action.cccl)}"
         yield Words(f"{run}: {' + '.join(action.databases)}", "dim", ROOM)
 
 

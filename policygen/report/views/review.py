@@ -166,14 +166,14 @@ def _entry(one: ReviewedEntry, rows: int | None, document: Review) -> Iterator[B
             (("it was ", ""), (one.asks[0], "code"), (", and is ", ""), (one.asks[1], "code"))
         )
     if any(one.inherits):
-        yield Note(_takes(one))
+        yield Note(_takes(one, returns=document.cub.has_returns))
     lots: dict[tuple[str, str], list[Differing]] = {}
     for row in one.reached:
         lots.setdefault((row.arch, _changed(row)), []).append(row)
     for (arch, changed), lot in list(lots.items())[:rows]:
         yield from _lot(arch, changed, lot, rows)
     if not lots:
-        yield Note(_untouched(one) if document.compared else UNASKED)
+        yield Note(_untouched(one, document) if document.compared else UNASKED)
     for found in one.evidence[:rows]:
         yield from _evidence(found, rows)
     if one.reached and not one.evidence:
@@ -192,8 +192,8 @@ def _unevidenced(one: ReviewedEntry, document: Review) -> Iterator[Block]:
         yield Note(f"Not measured: {unfound(document)}.", "warn")
 
 
-def _untouched(one: ReviewedEntry) -> str:
-    if one.kind == "branch" and any(one.inherits):
+def _untouched(one: ReviewedEntry, document: Review) -> str:
+    if one.kind == "branch" and any(one.inherits) and document.cub.has_returns:
         return COMPUTED
     if one.kind == "branch" and not asks_more(one.place.args):
         return DEFAULT
@@ -206,10 +206,10 @@ def _turned(before: str, after: str) -> Inline:
     return (before or "·", ""), (" → ", ""), (after or "·", "bold")
 
 
-def _takes(one: ReviewedEntry) -> Inline:
+def _takes(one: ReviewedEntry, *, returns: bool) -> Inline:
     """Tell what it says besides values: the entry that it inherits from, or what it computes."""
     first, last = one.inherits
-    if one.kind == "branch":
+    if one.kind == "branch" and returns:
         word, texts = "returns ", [text for text in dict.fromkeys((first, last)) if text]
     else:
         word, texts = "inherits ", list(dict.fromkeys(text or "nothing" for text in one.inherits))

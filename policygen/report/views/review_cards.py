@@ -84,8 +84,9 @@ def _proven(document: Review) -> tuple[tuple[str, str], list[str]]:
     else:
         changed = f"{len(effect.changed):,} of {effect.compared:,}"
         rows = [f"effect: {changed} as planned, all others as before"]
+    compiled = document.cub.has_machine_code
     if sass is None:
-        rows.append("machine code: not compared")
+        rows += ["machine code: not compared"] if compiled else []
     else:
         equal = f"{sass.equal + sass.renamed} of {sass.kernels} kernels equal"
         written = sum(row.as_written for row in sass.rows)
@@ -98,7 +99,7 @@ def _proven(document: Review) -> tuple[tuple[str, str], list[str]]:
         rows.append(f"not asked: {plural(len(document.uncovered), 'place')} of the change")
     holds = [
         effect is not None and not effect.wrong,
-        sass is not None and not sass.changed,
+        *([sass is not None and not sass.changed] if compiled else []),
         not lost and not document.uncovered,
     ]
     answer = "no" if document.failures else "yes" if all(holds) else "in part"

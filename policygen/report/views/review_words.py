@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from policygen.model.cub import CALLED
 from policygen.model.review import Evidence, Review
 
 EACH = "(workloads times architectures)"
@@ -29,4 +30,12 @@ def unfound(document: Review) -> str:
 
 def versions(one: Evidence) -> str:
     """Tell what it was measured with."""
-    return f"CUDA {one.ctk}, CCCL {one.cccl}"
+    return measured_with(one.ctk, one.cccl)
+
+
+def measured_with(ctk: str, release: str) -> str:
+    """Name what was measured with: `CUDA 13.1, CCCL 3.2.0`; of others `rocPRIM 4.2.0`."""
+    called = {str(name): text for name, text in CALLED.items()}
+    library, _, version = release.rpartition("@")
+    named = f"{called.get(library, library)} {version}" if library else f"CCCL {release}"
+    return f"CUDA {ctk}, {named}" if ctk or not library else named
