@@ -13,8 +13,8 @@ LEFT = {
     "model": 10,  # what documents and bindings say, and what their fields are for
     "tree": 1,  # what a manifest's rule finds
     "report": 1,  # a heading
-    "proof": 8,
-    "app": 6,
+    "proof": 7,
+    "app": 3,
 }
 # "selectors", 'specializations', "in the selector dialect"
 _NAMED = re.compile(r"[\"'](?:selectors|specializations)[\"']|(?:selector|specialization) dialect")
