@@ -13,8 +13,8 @@ LEFT = {
     "model": 10,  # what documents and bindings say, and what their fields are for
     "tree": 2,  # what a manifest's rule finds
     "report": 1,  # a heading
-    "proof": 8,
-    "app": 5,
+    "proof": 7,
+    "app": 3,
 }
 # "selectors", 'specializations', "in the selector dialect"
 _NAMED = re.compile(r"[\"'](?:selectors|specializations)[\"']|(?:selector|specialization) dialect")

@@ -15,8 +15,8 @@ OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 NAMESPACES: Mapping[Dialect, str] = {"configs": "rocprim"}
 """The outermost namespace of a dialect's headers, where it is not CUB's."""
-RETURNING: frozenset[Dialect] = frozenset({"specializations", "selectors"})
-"""Where an entry with a condition is a return of a function, which may call others for values."""
+OF_TYPES: frozenset[Dialect] = frozenset({"configs"})
+"""Where an entry with a condition is for types; elsewhere it is a return of a function."""
 COMPILED: frozenset[Library] = frozenset({"cub"})
 """Whose kernels policygen compiles for GPUs, and runs on them."""
 CALLED: Mapping[Library, str] = {"cub": "CUB", "rocprim": "rocPRIM"}
@@ -86,7 +86,7 @@ class Cub(Record):
     @property
     def has_returns(self) -> bool:
         """Whether its entries with conditions are returns of functions."""
-        return self.dialect in RETURNING
+        return self.dialect not in OF_TYPES
 
     @property
     def has_machine_code(self) -> bool:

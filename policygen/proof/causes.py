@@ -18,12 +18,10 @@ OF_RETURNS = (
     " or what it returns is not used"
 )
 UNMET: Mapping[Dialect, str] = {
-    "specializations": OF_RETURNS,
-    "selectors": OF_RETURNS,
     "configs": "no types that were tried get its values: none have all that it asks for, or another"
     " entry takes them",
 }
-"""Why a condition is never met, as far as it is known."""
+"""Why a condition is never met that is no return's, as far as it is known."""
 
 _TRUTH = {"0": "false", "1": "true"}
 """How headers spell what the compiler prints as the other."""

@@ -16,7 +16,7 @@ from policygen.model.resolve import EntryPlace
 from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.proof.ask import ask
-from policygen.proof.causes import UNMET, KeysSeen, explain
+from policygen.proof.causes import OF_RETURNS, UNMET, KeysSeen, explain
 from policygen.proof.host_compiler import HostCompiler
 from policygen.proof.probe import Asked, AskedTree, workloads
 from policygen.proof.resolve import used_families
@@ -212,7 +212,7 @@ def _sightings(
 ) -> tuple[Sightings, KeysSeen]:
     """Notes what shows for the workloads of some sites, and where their keys lead."""
     lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
-    by, seen = Sightings(), KeysSeen({}, {}, lines, UNMET[places[0].site.dialect])
+    by, seen = Sightings(), KeysSeen({}, {}, lines, UNMET.get(places[0].site.dialect, OF_RETURNS))
     for place in places:
         chains, scope = copy.header.chains, place.site.scope
         read = {arch: used_families(chains, scope, arch) for arch in place.archs}
