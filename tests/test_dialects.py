@@ -14,7 +14,7 @@ LEFT = {
     "tree": 1,  # what a manifest's rule finds
     "report": 1,  # a heading
     "proof": 8,
-    "app": 6,
+    "app": 5,
 }
 # "selectors", 'specializations', "in the selector dialect"
 _NAMED = re.compile(r"[\"'](?:selectors|specializations)[\"']|(?:selector|specialization) dialect")

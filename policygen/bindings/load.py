@@ -26,7 +26,6 @@ from policygen.model.bindings import (
     Binding,
     Call,
     FamilyBinding,
-    LibraryTypes,
     Scaling,
     SelectorBinding,
     Site,
@@ -34,6 +33,7 @@ from policygen.model.bindings import (
     Unit,
 )
 from policygen.model.cub import Dialect
+from policygen.model.library_types import LibraryTypes
 from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
 from policygen.model.versions import Versioned, library_of, numbers, plain

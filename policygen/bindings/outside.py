@@ -39,7 +39,7 @@ class Allowed(Record):
     """Macros that may be used although they ask."""
 
 
-class Part(Allowed):
+class LibraryPart(Allowed):
     """A part of another library's tree, by the beginning of the names of its files."""
 
     prefix: str
@@ -62,7 +62,7 @@ class Outside(Record):
     tunings: Allowed
     cub: Allowed
     beneath: Allowed
-    parts: tuple[Part, ...] = Field(alias="part", default=())
+    parts: tuple[LibraryPart, ...] = Field(alias="part", default=())
     """Of other libraries than CUB; the first that fits counts."""
     places: Places
 

@@ -108,15 +108,6 @@ class Types(Record):
     limits: tuple[Limit, ...] = ()
 
 
-class LibraryTypes(Record):
-    """`schemas/bindings/LIBRARY/types.toml`: what the axes of another library than CUB have."""
-
-    types: tuple[AxisType, ...]
-    groups: tuple[Group, ...] = ()
-    compiled: tuple[str, ...]
-    """The versions whose headers the bindings were compiled with."""
-
-
 class Unit(Record):
     """What a count is counted in, when it is not used as it stands."""
 

@@ -30,7 +30,7 @@ Templates = MutableMapping[str, tuple[TemplateParameter, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedTemplate:
     """A template with its arguments."""
 
     name: str
@@ -61,7 +61,7 @@ def _templates(data: bytes) -> dict[str, tuple[TemplateParameter, ...]]:
     return found
 
 
-def applied(code: bytes, span: Span) -> Applied | None:
+def applied(code: bytes, span: Span) -> AppliedTemplate | None:
     """What a span holds as a template with its arguments; none where it holds something else."""
     match = _APPLIED.match(code, span.start, span.end)
     if match is None:
@@ -70,7 +70,7 @@ def applied(code: bytes, span: Span) -> Applied | None:
     if close is None or close >= span.end or code[close + 1 : span.end].strip() not in _ENDS:
         return None
     args = split_list(code, match.end(), close)
-    return Applied(match[2].decode(), Span(match.start(), close + 1), tuple(args))
+    return AppliedTemplate(match[2].decode(), Span(match.start(), close + 1), tuple(args))
 
 
 _ENDS = {b"", b"::type", b"()", b"{}"}
@@ -109,7 +109,9 @@ def value_member(text: Text, span: Span, name: str, kind: str) -> Member:
     )
 
 
-def _parameter(code: bytes, found: Applied, templates: Templates, position: int) -> tuple[str, str]:
+def _parameter(
+    code: bytes, found: AppliedTemplate, templates: Templates, position: int
+) -> tuple[str, str]:
     """What an argument is called, and what it is; by its place where nobody declares it."""
     if names := _chosen(code, found):
         return names[position] if position < len(names) else str(position), "class"
@@ -119,7 +121,7 @@ def _parameter(code: bytes, found: Applied, templates: Templates, position: int)
     return str(position), "auto"
 
 
-def _chosen(code: bytes, found: Applied) -> Sequence[str]:
+def _chosen(code: bytes, found: AppliedTemplate) -> Sequence[str]:
     match = _APPLIED.match(code, found.span.start)
     assert match is not None, "it was applied"
     return _CHOSEN.get(b"".join(match[1].split()), ())

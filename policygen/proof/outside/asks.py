@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from policygen.bindings.outside import Allowed, Part, outside
+from policygen.bindings.outside import Allowed, LibraryPart, outside
 from policygen.model.base import Span
 from policygen.proof.outside.header import CONDITIONS, WORD, Directive, Header
 from policygen.proof.outside.taint import PASTE, tainted
@@ -195,7 +195,7 @@ def _scope(name: str) -> Allowed:
 
 def _is_beneath(header: Header) -> bool:
     scope = _scope(header.name)
-    return scope.beneath if isinstance(scope, Part) else scope is outside().beneath
+    return scope.beneath if isinstance(scope, LibraryPart) else scope is outside().beneath
 
 
 @cache
