@@ -177,7 +177,10 @@ def test_the_cache_can_be_passed_over(capsys, tmp_path):
             "-R '(' is no regular expression: missing ), unterminated subpattern at position 0",
         ),
         (["-a", "KeySize"], "-a 'KeySize' is not of the form AXIS=VALUE"),
-        (["--arch", "new"], "'new' is no GPU architecture; write sm90, sm_90, 90 or 9.0"),
+        (
+            ["--arch", "new"],
+            "'new' is no GPU architecture; write sm90, sm_90, 90 or 9.0, or AMD's as gfx942",
+        ),
         (["sort"], "no tuning header is called 'sort'\n  Here are: blur, sift"),
     ],
 )
