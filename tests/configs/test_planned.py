@@ -243,6 +243,37 @@ def test_all_configs_of_an_architecture_come_back_with_the_same_selections(tree,
     assert path.read_text() == cut
 
 
+@pytest.mark.parametrize(
+    ("benchmark", "remark", "workload"),
+    [
+        (
+            "histogram",
+            "value_type = int, channels = 2, active_channels = 2",
+            {"value_type": "int", "channels": "2", "active_channels": "2"},
+        ),
+        (
+            "radix_sort_onesweep",
+            "key_type = short, value_type = empty_type",
+            {"key_type": "short", "value_type": "rocprim::empty_type"},
+        ),
+    ],
+)
+def test_a_config_is_added_for_numbers_and_for_no_values(tree, capsys, benchmark, remark, workload):
+    asked = ("-R", f"rocprim.device_{benchmark}$")
+    before = values_of(everywhere(capsys, tree, *asked))
+    found = row_for(on(capsys, tree, "gfx90a", *asked), benchmark, **workload)
+    path = tree / CONFIGS / f"device_{benchmark}.hpp"
+    real = path.read_text()
+    (span,) = [one for one in entries(real, "gfx90a") if remark in real[slice(*one)]]
+    path.write_text(without(real, [span]))
+    now = row_for(on(capsys, tree, "gfx90a", *asked), benchmark, **workload)
+    assert now["status"] == "default"
+    imported(capsys, tree, against(now, config_of(found)), "gfx90a")
+    assert re.findall(r"^(\w+) rocprim", applied(capsys, tree), re.M) == ["add"]
+    assert values_of(everywhere(capsys, tree, *asked)) == before
+    assert sorted(path.read_text().split()) == sorted(real.split())
+
+
 def test_lines_end_as_those_of_the_header(tree, capsys):
     document = on(capsys, tree, "gfx90a", "-R", "rocprim.device_reduce$")
     path = tree / CONFIGS / REDUCE
