@@ -72,15 +72,15 @@ def test_files_become_a_database_of_many_benchmarks(capsys, tuned, plain, monkey
         "  rocprim.device_merge_sort_block_sort: 1 workload, 4 variants, base is default_config",
         "  rocprim.device_radix_sort_onesweep: 1 workload, 8 variants, base is default_config",
         '    algorithm: 0 is "block_radix_rank_algorithm::basic",',
-        '      1 is "block_radix_rank_algorithm::match"',
+        '      2 is "block_radix_rank_algorithm::match"',
         "  rocprim.device_reduce: 2 workloads, 15 variants, base is default_config",
-        '    method: 0 is "raking_reduce", 1 is "using_warp_reduce"',
+        '    method: 1 is "raking_reduce", 0 is "using_warp_reduce"',
         "  rocprim.device_scan: 1 workload, 8 variants, base is default_config",
-        '    method: 0 is "block_scan_algorithm::reduce_then_scan",',
-        '      1 is "block_scan_algorithm::using_warp_scan"',
+        '    method: 1 is "block_scan_algorithm::reduce_then_scan",',
+        '      0 is "block_scan_algorithm::using_warp_scan"',
         "  left out: rocprim.device_histogram[active_channels{ct}=3, channels{ct}=4,",
         "  value_type{ct}=uint8_t]: nothing says which configuration is in use now",
-        "  1 untimed: its time, 0.0, is no time that a kernel takes, such as bs_128.ipt_8.method_0",
+        "  1 untimed: its time, 0.0, is no time that a kernel takes, such as bs_128.ipt_8.method_1",
         "  (tuned.json: benchmarks[3], device_reduce key_type=int)",
         "written to run.db",
     ]
@@ -95,7 +95,7 @@ def test_files_become_a_database_of_many_benchmarks(capsys, tuned, plain, monkey
     assert rows("run.db", query) == [
         (
             INT,
-            "bs_128.ipt_8.method_0",
+            "bs_128.ipt_8.method_1",
             "untimed",
             "its time, 0.0, is no time that a kernel takes",
         )
@@ -109,7 +109,7 @@ def test_all_that_reads_databases_reads_it(capsys, tuned, plain):
     status, out, err = run(capsys, "db", "info", "run.db")
     assert (status, err) == (0, "")
     assert f"{INT}.base  17 rows · 8 variants · 2 workloads" in out
-    assert '    method: 0 is "raking_reduce" · 1 is "using_warp_reduce"' in out.splitlines()
+    assert '    method: 1 is "raking_reduce" · 0 is "using_warp_reduce"' in out.splitlines()
     status, out, _ = run(capsys, "db", "top", "run.db", "--json")
     assert (status, len(json.loads(out)["workloads"])) == (0, 5)
     status, out, _ = run(capsys, "db", "choose", "run.db", "--json")
@@ -118,7 +118,7 @@ def test_all_that_reads_databases_reads_it(capsys, tuned, plain):
     }
     one = found[INT, "rocprim::half"]
     assert (status, one["arch"], one["choice"]["decision"]) == (0, "gfx942", "use")
-    assert one["choice"]["variant"] == "bs_256.ipt_16.method_1"
+    assert one["choice"]["variant"] == "bs_256.ipt_16.method_0"
     status, out, _ = run(capsys, "db", "report", "run.db")
     assert (status, "Base is a variant that the database does not name." in out) == (0, True)
     assert run(capsys, "db", "compare", "run.db", "run.db")[0] in {0, 2}
@@ -162,7 +162,7 @@ def test_the_document_lists_workloads(capsys, tuned, plain):
             "kind": "untimed",
             "reason": "its time, 0.0, is no time that a kernel takes",
             "count": 1,
-            "variants": ["bs_128.ipt_8.method_0"],
+            "variants": ["bs_128.ipt_8.method_1"],
             "places": ["tuned.json: benchmarks[3], device_reduce key_type=int"],
         }
     ]
@@ -207,7 +207,7 @@ def test_caches_of_the_tuner_are_joined(capsys):
     assert known.pop("base") is None
     assert None not in known.values()
     assert rows("run.db", "SELECT DISTINCT base FROM policygen_imports") == [
-        ("block_size_x_128.ipt_4",)
+        ("bs_128.ipt_4",)
     ]
 
 
@@ -222,7 +222,7 @@ def test_a_part_of_policygen_may_know_the_tree(tuned):
 
     document = import_results([tuned], Path("run.db"), current=current)
     (one,) = document.workloads
-    assert (one.base, one.base_from) == ("bs_128.ipt_16.method_0", "tree")
+    assert (one.base, one.base_from) == ("bs_128.ipt_16.method_1", "tree")
     assert one.base_values == {"bs": "128", "ipt": "16", "method": '"raking_reduce"'}
     assert sum(left.count for left in document.left_out) == 5
 

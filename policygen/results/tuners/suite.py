@@ -202,6 +202,12 @@ def _renamed(one: TunedFile, names: Mapping[str, str]) -> TunedFile:
     )
 
 
+def _base(option: str, names: Mapping[str, str]) -> str:
+    """What `--base` says, with parameters as benchmarks call them."""
+    parts = (part.partition("=") for part in option.split(","))
+    return ",".join(f"{names.get(name.strip(), name)}{sign}{value}" for name, sign, value in parts)
+
+
 def _space(
     algorithm: str, parts: Sequence[TunedFile], words: Mapping[str, Sequence[str]]
 ) -> NumberedSpace:
@@ -239,7 +245,8 @@ def _kernel(told: _Workload, facts: SuiteFacts) -> tuple[TunedKernel, list[LeftO
     if {one.label for one in points} == {BASE}:
         raise InputError("nothing but default_config ran")
     entry = facts.current(told.algorithm, told.axes, facts.arch)
-    base = find_base(points, told.space, AskedBase(entry, facts.base))
+    option = _base(facts.base, facts.parameters(told.algorithm).renamed)
+    base = find_base(points, told.space, AskedBase(entry, option))
     named = [
         replace(one, label=base.renamed(one.label))
         for one in points
