@@ -206,9 +206,7 @@ def test_caches_of_the_tuner_are_joined(capsys):
     known = {one["variant"]: one["interval"] for one in found["variants"]}
     assert known.pop("base") is None
     assert None not in known.values()
-    assert rows("run.db", "SELECT DISTINCT base FROM policygen_imports") == [
-        ("bs_128.ipt_4",)
-    ]
+    assert rows("run.db", "SELECT DISTINCT base FROM policygen_imports") == [("bs_128.ipt_4",)]
 
 
 def test_a_part_of_policygen_may_know_the_tree(tuned):
