@@ -30,14 +30,15 @@ OTHERS = {
     "nvbench-program --jsonbin base/result.json",
 }
 DEMO = "make demo"
-# Their commands are steps, which test_guide.py runs one after the other.
+# Their commands are steps, which test_guide.py and test_rocprim_guide.py run one after the other.
 GUIDES = sorted((ROOT / "docs").glob("guide*.md"))
+ROCPRIM = ROOT / "docs/rocprim.md"
 API = ROOT / "docs/api.md"
 
 
 def blocks():
     for page in PAGES:
-        if page in GUIDES:
+        if page in {*GUIDES, ROCPRIM}:
             continue
         for block in re.findall(r"^```console\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
             yield page, block

@@ -141,7 +141,7 @@ def lone_dialect(header: Path) -> Dialect:
     for known in shipped().libraries.values():
         if header.match(known.tree.sources) and not isinstance(known.dialect, DialectRule):
             return known.dialect
-    return "specializations"
+    return read_dialect(header.parent, "0")
 
 
 def check_library(cub: Cub, library: Library | None) -> Cub:

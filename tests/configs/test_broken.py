@@ -65,12 +65,15 @@ CHANGES = (cut_off, without_a_bracket, with_a_sign, with_a_word, without_a_part,
 
 def read_or_refused(data, beside):
     """Whether it was read; what is refused has a place in it, what is read has spans of it."""
+    refused = None
     try:
         header = read_header("device_x_config.hpp", data, Neighbours(beside))
     except SourceError as error:
-        assert 1 <= error.line <= data.count(b"\n") + 1
-        assert error.column >= 1
-        assert error.message
+        refused = error
+    if refused:
+        assert 1 <= refused.line <= data.count(b"\n") + 1
+        assert refused.column >= 1
+        assert refused.message
         return False
     for family in header.families:
         for entry in family.entries:

@@ -168,7 +168,7 @@ def test_a_result_of_zero_is_refused_with_its_place(tree, capsys):
     assert status == 0
     assert "its time, 0.0, is no time that a kernel takes, such as bs_256.ipt_7" in told
     assert "results.json: benchmarks[6]" in told
-    assert "key_type=int: bs_256.ipt_9" in applied(capsys, tree)
+    assert "ipt_7" not in applied(capsys, tree).partition("policygen: warning")[0]
 
 
 def entries(text, arch):
@@ -241,6 +241,37 @@ def test_all_configs_of_an_architecture_come_back_with_the_same_selections(tree,
     assert without(text, entries(text, "gfx90a")).split() == cut.split()
     undone(capsys, tree)
     assert path.read_text() == cut
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "remark", "workload"),
+    [
+        (
+            "histogram",
+            "value_type = int, channels = 2, active_channels = 2",
+            {"value_type": "int", "channels": "2", "active_channels": "2"},
+        ),
+        (
+            "radix_sort_onesweep",
+            "key_type = short, value_type = empty_type",
+            {"key_type": "short", "value_type": "rocprim::empty_type"},
+        ),
+    ],
+)
+def test_a_config_is_added_for_numbers_and_for_no_values(tree, capsys, benchmark, remark, workload):
+    asked = ("-R", f"rocprim.device_{benchmark}$")
+    before = values_of(everywhere(capsys, tree, *asked))
+    found = row_for(on(capsys, tree, "gfx90a", *asked), benchmark, **workload)
+    path = tree / CONFIGS / f"device_{benchmark}.hpp"
+    real = path.read_text()
+    (span,) = [one for one in entries(real, "gfx90a") if remark in real[slice(*one)]]
+    path.write_text(without(real, [span]))
+    now = row_for(on(capsys, tree, "gfx90a", *asked), benchmark, **workload)
+    assert now["status"] == "default"
+    imported(capsys, tree, against(now, config_of(found)), "gfx90a")
+    assert re.findall(r"^(\w+) rocprim", applied(capsys, tree), re.M) == ["add"]
+    assert values_of(everywhere(capsys, tree, *asked)) == before
+    assert sorted(path.read_text().split()) == sorted(real.split())
 
 
 def test_lines_end_as_those_of_the_header(tree, capsys):

@@ -13,8 +13,8 @@ from tests.trees import rocprim_tree
 pytestmark = pytest.mark.trees
 
 GENERATED = re.compile(
-    r"((?://[^\n]*\n)*)template<([^{};]*?)>\s*struct (default_\w+_config)<\s*static_cast<unsigned int>"
-    r"\(target_arch::(\w+)\),([^{}]*?)>\s*:(?!:)\s*([^{}]*?)\s*\{\s*\};"
+    r"((?://[^\n]*\n)*)template<([^{};]*?)>\s*struct (default_\w+_config)<\s*"
+    r"static_cast<unsigned int>\(target_arch::(\w+)\),([^{}]*?)>\s*:(?!:)\s*([^{}]*?)\s*\{\s*\};"
 )
 FACT = re.compile(
     r"(!?)bool\(rocprim::(\w+)<(\w+)>::value\)|\((sizeof\(\w+\) [<>]=? \d+)\)"

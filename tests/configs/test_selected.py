@@ -7,7 +7,7 @@ import pytest
 
 from policygen.dialects.scan import scan_headers
 from policygen.tree import open_tree, tuning_headers
-from tests.configs.places import RELEASE, resolved, rows_of
+from tests.configs.places import RELEASE, headers, resolved, rows_of
 from tests.trees import rocprim_tree
 
 pytestmark = pytest.mark.trees
@@ -115,10 +115,8 @@ DEFAULTED = {"Algo", "OddEvenBlockSize", "OddEvenItemsPerThread"}
 def test_every_workload_of_the_bindings_is_answered_on_every_architecture(capsys):
     document, _ = resolved(capsys, rocprim_tree(RELEASE))
     archs = {row["arch"] for row in document["rows"]}
-    named = set(re.findall(r"target_arch::(\w+)\)", "".join(
-        path.read_text() for path in (rocprim_tree(RELEASE) / "rocprim/device/detail/config").glob("*.hpp")
-    )))  # fmt: skip
-    assert archs == named | {"unknown"}
+    text = "".join(path.read_text() for path in headers())
+    assert archs == {*re.findall(r"target_arch::(\w+)\)", text), "unknown"}
     counts = Counter((row["benchmark"], row["arch"]) for row in document["rows"])
     assert len(counts) == 8 * len(archs)
     assert len(set(counts.values())) == 5

@@ -130,7 +130,7 @@ constexpr auto blend_config_picker() -> std::enable_if_t<
 
 template<class Target, class key_type>
 constexpr auto blend_config_picker() -> std::enable_if_t<
-    std::is_same_v<Target, comp_target<gen::unknown, target_arch::unknown, gpu::generic, rep::unknown>>,
+    std::is_same_v<Target, comp_target<gen::none, target_arch::unknown, gpu::generic, rep::none>>,
     blend_config_params>
 {
     return blend_config_picker<

@@ -15,15 +15,13 @@ from policygen.report.views.db_import_words import (
     without_samples,
 )
 
-CALLED = {"rocprim": "rocPRIM"}
 FROM = {"default": "default_config", "tree": "what the tree has", "option": "what --base says"}
 
 
 def suite(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
     """Show how much there is of each algorithm, what base is, and what is left out, and why."""
-    versions = (("ctk", document.ctk), ("cccl", document.cccl))
-    told = [f"{name} {text}" for name, text in versions if text]
-    library = CALLED.get(document.library, document.library)
+    told = db_words.versions_of(document.ctk or "", document.cccl or "")
+    library = db_words.CALLED.get(document.library, document.library)
     where = dict.fromkeys([document.gpu, document.arch])
     yield db_words.heading([library], [*where, *told])
     algorithms: dict[str, list[ImportedWorkload]] = {}

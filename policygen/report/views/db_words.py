@@ -9,6 +9,9 @@ DOT = " · "
 NOTHING = Note("no workload has a base to compare with")
 
 
+CALLED = {"rocprim": "rocPRIM"}
+
+
 def workload_name(algorithm: str, workload: Mapping[str, str]) -> list[str]:
     """Name `cub.bench.reduce.sum[T{ct}=I32, OffsetT{ct}=I32]` in parts that `, ` joins."""
     if not workload:
@@ -21,8 +24,15 @@ def workload_name(algorithm: str, workload: Mapping[str, str]) -> list[str]:
 def key_parts(key: RunKey, database: str | None) -> list[str]:
     """Name where it was measured, in parts."""
     # NVBench's results name neither toolkit nor CCCL.
-    versions = [f"{name} {text}" for name, text in (("ctk", key.ctk), ("cccl", key.cccl)) if text]
-    return [key.gpu, *versions, *([database] if database else [])]
+    return [key.gpu, *versions_of(key.ctk, key.cccl), *([database] if database else [])]
+
+
+def versions_of(ctk: str, cccl: str) -> list[str]:
+    """Name what is known of toolkit and library; `rocprim@` is a library of unknown version."""
+    other, sign, version = cccl.partition("@")
+    library = f"{CALLED.get(other, other)} {version}" if sign else f"cccl {cccl}"
+    known = (f"ctk {ctk}", ctk), (library, version if sign else cccl)
+    return [text for text, said in known if said]
 
 
 def heading(name: list[str], where: list[str]) -> Block:

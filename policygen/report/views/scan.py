@@ -23,6 +23,12 @@ def scanned(scan: Scan, *, entries: bool, head: bool) -> Iterator[Block]:
 
 
 def _summary(scan: Scan) -> Iterator[Block]:
+    if scan.cub.library != "cub":
+        owners = plural(
+            len({(one.header, one.name) for one in scan.families}), "family", "families"
+        )
+        yield Note(_counts(scan.families, "config", owners), folded=True)
+        return
     selectors = [family for family in scan.families if _is_selector(family)]
     families = [family for family in scan.families if not _is_selector(family)]
     told = _counts(families, "specialization", plural(len(families), "family", "families"))
@@ -34,10 +40,22 @@ def _summary(scan: Scan) -> Iterator[Block]:
 
 
 def _counts(families: Sequence[Family], entry: str, owners: str) -> str:
-    live = sum(len(family.specializations) for family in families)
+    live = sum(len(_live(family)) for family in families)
     disabled = sum(entry.disabled for family in families for entry in family.entries)
     headers = plural(len({family.header for family in families}), "header")
     return f"{plural(live, entry)} in {owners} of {headers}; {disabled:,} disabled"
+
+
+def _live(family: Family) -> Sequence[Entry]:
+    """List what decides: of configs also what they are without a condition."""
+    if not _is_config(family):
+        return family.specializations
+    return [entry for entry in family.entries if not entry.disabled]
+
+
+def _is_config(family: Family) -> bool:
+    """Say whether it is a config of rocPRIM's for an architecture."""
+    return family.namespace.startswith("rocprim")
 
 
 def _is_selector(family: Family) -> bool:
@@ -50,12 +68,14 @@ def _table(scan: Scan) -> Table:
     for header, families in groupby(scan.families, key=lambda family: family.header):
         rows.append([Styled(header, "bold")])
         for family in families:
-            live = family.specializations
+            live = _live(family)
             name = f"{family.namespace}::{family.name}".removeprefix("cub::detail::")
-            name += f" {family.arch}" if _is_selector(family) else ""
+            name = name.removeprefix("rocprim::detail::")
+            by_arch = _is_selector(family) or _is_config(family)
+            name += f" {family.arch}" if by_arch else ""
             numbers = (
                 len(live),
-                sum(entry.inherits is not None for entry in live),
+                sum(_inherits(entry, family) for entry in live),
                 sum(entry.variant is not None for entry in live),
                 sum(entry.disabled for entry in family.entries),
             )
@@ -63,6 +83,11 @@ def _table(scan: Scan) -> Table:
     titles = ("live", "inherit", "labelled", "disabled")
     first = Column("family", least=34)
     return Table((first, *(Column(title, "whole") for title in titles)), rows)
+
+
+def _inherits(entry: Entry, family: Family) -> bool:
+    """Say whether its values are another one's; a config inherits its own from a template."""
+    return entry.inherits is not None and not (_is_config(family) and entry.values)
 
 
 def _entries(scan: Scan) -> Iterator[Block]:
@@ -96,7 +121,7 @@ def _chain(chain: PolicyChain) -> Iterator[Block]:
 
 def _family(family: Family) -> Iterator[Block]:
     title = f"{family.header}: {family.namespace}::{family.name}"
-    selector = _is_selector(family)
+    selector = _is_selector(family) or _is_config(family)
     if selector:
         yield Words([f"{title} for {family.arch}"], "bold")
     else:

@@ -1,0 +1,54 @@
+"""docs/rocprim.md is run from its first command to its last, and prints what it shows."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from policygen.cli.main import main
+from tests.configs.places import own_tree
+from tests.configs.tuned import measured
+from tests.results.rocprim_files import text_of
+from tests.test_docs import as_pattern
+
+pytestmark = pytest.mark.trees
+PAGE = Path(__file__).parent.parent.parent / "docs/rocprim.md"
+WARPS = "using_warp_reduce"
+RUNS = (
+    ("int", 256, 4, 2.0),
+    ("int", 256, 8, 1.7),
+    ("int", 256, 16, 1.8),
+    ("short", 128, 8, 1.0),
+    ("short", 256, 8, 1.1),
+)
+
+
+def steps():
+    for block in re.findall(r"^```console\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S):
+        for step in re.split(r"^(?=\$ )", block, flags=re.M)[1:]:
+            command, _, output = step.removeprefix("$ policygen ").partition("\n")
+            yield command, output
+
+
+def test_the_guide_prints_what_it_shows(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    own_tree(tmp_path).rename(tmp_path / "rocprim")
+    runs = [
+        ("rocprim.device_reduce", {"key_type": of}, {"bs": bs, "ipt": ipt, "method": WARPS}, time)
+        for of, bs, ipt, time in RUNS
+    ]
+    Path("reduce.json").write_text(text_of(measured(runs, "gfx90a")))
+    count = 0
+    for command, output in steps():
+        assert main(shlex.split(command)) == 0, command
+        told = capsys.readouterr().out.replace(f"{tmp_path.resolve()}/", "")
+        told = "".join(f"{row.rstrip()}\n" for row in told.rstrip().splitlines())
+        assert as_pattern(output).fullmatch(told), f"{command}\n{told}"
+        count += 1
+    assert count == 7
+
+
+def test_the_guide_is_short():
+    assert len(PAGE.read_text("utf-8").splitlines()) <= 120
