@@ -11,7 +11,7 @@ KNOWS = {"dialects", "bindings"}
 # Lines that name a dialect all the same; a number can only become smaller.
 LEFT = {
     "model": 10,  # what documents and bindings say, and what their fields are for
-    "tree": 2,  # what a manifest's rule finds
+    "tree": 1,  # what a manifest's rule finds
     "report": 1,  # a heading
     "proof": 7,
     "app": 3,

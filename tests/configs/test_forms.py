@@ -159,8 +159,8 @@ def test_names_of_templates_may_be_qualified_and_templates_of_the_standard_are_f
     (entry, _) = families(read_toy(text))["default_blend_config", "gfx942"].entries
     assert {name: value for name, value in entry.values.items() if "Inner" in name} == {
         "Inner.enabled": "(sizeof(key_type) > 4)",
-        "Inner.config.BlockSize": 1,
-        "Inner.config.ItemsPerThread": 2,
+        "Inner.BlockSize": 1,
+        "Inner.ItemsPerThread": 2,
         "Inner.otherwise": "X",
     }
     text = GENERATED.replace("blend_config<128, 16>", "::rocprim :: blend_config<128, 16, a, b, c>")

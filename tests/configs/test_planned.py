@@ -252,7 +252,7 @@ def test_all_configs_of_an_architecture_come_back_with_the_same_selections(tree,
             {"value_type": "int", "channels": "2", "active_channels": "2"},
         ),
         (
-            "radix_sort_onesweep",
+            "merge_sort_block_sort",
             "key_type = short, value_type = empty_type",
             {"key_type": "short", "value_type": "rocprim::empty_type"},
         ),
@@ -272,6 +272,23 @@ def test_a_config_is_added_for_numbers_and_for_no_values(tree, capsys, benchmark
     assert re.findall(r"^(\w+) rocprim", applied(capsys, tree), re.M) == ["add"]
     assert values_of(everywhere(capsys, tree, *asked)) == before
     assert sorted(path.read_text().split()) == sorted(real.split())
+
+
+def test_one_part_of_radix_sort_is_not_chosen_without_the_other(tree, capsys):
+    before = contents(tree)
+    asked = ("-R", "rocprim.device_radix_sort")
+    document = on(capsys, tree, "gfx90a", *asked)
+    one, other = (
+        row_for(document, name, **INT) for name in ("radix_sort_onesweep", "radix_sort_block_sort")
+    )
+    runs = against(one, {"sort_ipt": 7})
+    imported(capsys, tree, runs, "gfx90a")
+    told = " ".join(applied(capsys, tree).split())
+    assert "it is chosen with rocprim.device_radix_sort_block_sort, which is rejected" in told
+    assert contents(tree) == before
+    # What was looked at and is not better is settled.
+    imported(capsys, tree, runs + against(other, {"ipt": 5}, gain=0.9), "gfx90a")
+    assert re.findall(r"^(update|add) ", applied(capsys, tree), re.M) == ["update"]
 
 
 def test_lines_end_as_those_of_the_header(tree, capsys):

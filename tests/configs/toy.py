@@ -117,6 +117,8 @@ def write(root: Path, *entries: str) -> None:
 def make_toy(root: Path, *entries: str) -> Path:
     """A tree with these entries for reductions, else with a few sound ones."""
     make_rocprim(root)
+    (root / "hip").mkdir()
+    (root / "hip/hip_runtime.h").write_text("#pragma once\n")
     (root / "rocprim/device/config_types.hpp").write_text(TYPES)
     (root / "rocprim/device/detail/device_config_helper.hpp").write_text(HELPER)
     (root / f"{CONFIGS}/device_scan.hpp").unlink()

@@ -24,7 +24,8 @@ def rules(benchmark):
 
 def config_of(found):
     """The values of a row of `resolve`, as results have them."""
-    return {name: found["values"][member] for member, name in rules(found["benchmark"]).items()}
+    known = rules(found["benchmark"]).items()
+    return {name: found["values"][member] for member, name in known if name}
 
 
 def measured(runs, arch, seed=1):

@@ -37,10 +37,8 @@ class Configs:
         config_spot(benchmark, Selected({}), self.sources, self.arch)
 
     def place(self, benchmark: BenchmarkBinding, told: Selected) -> ConfigSpot:
-        """The config of a workload, or where one goes; refused where none is like it."""
-        spot = config_spot(benchmark, told, self.sources, self.arch)
-        _ = spot.place
-        return spot
+        """The config of a workload, or where one goes."""
+        return config_spot(benchmark, told, self.sources, self.arch)
 
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> None:
         """None: no architecture gets what another one has."""

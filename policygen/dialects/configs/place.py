@@ -116,7 +116,7 @@ class ConfigSpot(Spot):
         One that is added has all else as the one that it is like says it; what that leaves to the
         template is not known.
         """
-        if self.entry is not None:
+        if self.entry is not None or not wanted or self.too_broad:
             return {**self.told.values, **wanted}
         said = {m.name: m.value for m in self.said(self.alike[1], wanted)}
         shown = {n: v for n, v in said.items() if v is not None and n in self.told.values}
