@@ -1,47 +1,25 @@
 """Asks the compiler what a tree selects: values, the entries that they come from, and keys."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from policygen.bindings.load import types
 from policygen.bindings.words import words
-from policygen.errors import InputError, PolicygenError, Problems
+from policygen.errors import InputError
 from policygen.model.bindings import DelayConstructor
 from policygen.model.marks import Marked
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Value
-from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.fields import policy_fields
 from policygen.proof.host import ask_host
 from policygen.proof.host_compiler import HostCompiler
 from policygen.proof.probe import Asked, AskedTree, probe
+from policygen.proof.selection import Selection
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import Workload, sized_roles
 from policygen.steps import Progress
 
 Row = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a tree selects for workloads on architectures, and which units do not compile."""
-
-    rows: Mapping[tuple[Workload, str], Selected]
-    errors: tuple[PolicygenError, ...] = ()
-    refused: Mapping[Workload, PolicygenError] = field(default_factory=dict)
-    """The workloads of which the compiler says nothing, or not all that was asked."""
-
-    def checked(self) -> "Selection":
-        """Raises what does not compile; else gives the selection."""
-        if self.errors:
-            raise Problems(self.errors)
-        return self
-
-    @property
-    def by_point(self) -> dict[tuple[Point, str], Selected]:
-        """Gives the rows of benchmarks, by workload and architecture."""
-        return {(workload.point, arch): row for (workload, arch), row in self.rows.items()}
 
 
 def ask(
@@ -53,8 +31,7 @@ def ask(
 ) -> Selection:
     """Asks for all workloads at once, in the order of the sites."""
     if isinstance(toolchain, HostCompiler):
-        heard = ask_host(tree, asked, toolchain, progress=progress)
-        return Selection(heard.rows, heard.errors, heard.refused)
+        return ask_host(tree, asked, toolchain, progress=progress)
     told = probe(asked, tree, toolchain, progress=progress)
     rows: dict[tuple[Workload, str], Selected] = {}
     for each in asked:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from policygen.model.tuning import Value
 from policygen.process import threads
 from policygen.proof.compile import PHASE, attempt
 from policygen.proof.host_compiler import HostCompiler
-from policygen.proof.probe import Asked, AskedTree
-from policygen.proof.unit import Workload
+from policygen.proof.probe import Asked, AskedTree, filled
+from policygen.proof.selection import Selection
+from policygen.proof.unit import Workload, axis_headers
 from policygen.rendering import fill
 from policygen.steps import Progress, follow
 from policygen.tree.manifest import shipped
@@ -32,28 +32,19 @@ Spot = tuple[Workload, str]
 Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class HostAnswers:
-    """What the compiler said, and what it refused."""
-
-    rows: Mapping[Spot, Selected]
-    errors: tuple[PolicygenError, ...]
-    refused: Mapping[Workload, PolicygenError]
-
-
 def ask_host(
     tree: AskedTree,
     asked: Sequence[Asked],
     compiler: HostCompiler,
     *,
     progress: Progress | None = None,
-) -> HostAnswers:
+) -> Selection:
     """Asks for all workloads; what is refused together is asked again site by site."""
     _check_needs(tree.includes)
     known = [one for one in asked if not one.problem]
     rows: dict[Spot, Selected] = {}
     refused = {point: one.problem for one in asked if one.problem for point in one.points}
-    lots = list(_lots(known))
+    lots = list(filled(known, lambda one: len(one.points) * len(one.archs), ROWS))
     while lots:
         with threads() as pool:
             futures = {
@@ -62,17 +53,17 @@ def ask_host(
             }
             follow(futures, PHASE, progress)
             results = [future.result() for future in futures]
-        again: list[tuple[Asked, ...]] = []
+        again: list[list[Asked]] = []
         for lot, result in zip(lots, results, strict=True):
             if not isinstance(result, PolicygenError):
                 rows |= result
             elif len(lot) > 1:
-                again += [(one,) for one in lot]
+                again += [[one] for one in lot]
             else:
                 refused |= {point: result for one in lot for point in one.points}
         lots = again
     errors = {str(error): error for error in refused.values() if error}
-    return HostAnswers(rows, tuple(errors.values()), {p: e for p, e in refused.items() if e})
+    return Selection(rows, tuple(errors.values()), {p: e for p, e in refused.items() if e})
 
 
 def _check_needs(includes: Sequence[str]) -> None:
@@ -86,25 +77,12 @@ def _check_needs(includes: Sequence[str]) -> None:
         )
 
 
-def _lots(asked: Sequence[Asked]) -> Iterator[tuple[Asked, ...]]:
-    """Puts sites together as long as they fit into a unit."""
-    lot: list[Asked] = []
-    for one in asked:
-        count = sum(len(other.points) * len(other.archs) for other in lot)
-        if lot and count + len(one.points) * len(one.archs) > ROWS:
-            yield tuple(lot)
-            lot = []
-        lot.append(one)
-    if lot:
-        yield tuple(lot)
-
-
 def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[Spot, Selected]:
     spots = [(one, *spot) for one in lot for spot in one.spots]
     text = fill(TEMPLATE, _unit(lot, tree.version))
     answer = compiler.told(text, SCOPES, tree.includes, tree.changed)
     rows: dict[Spot, Selected] = {}
-    same: dict[str, Selected] = {}
+    same: dict[str, tuple[dict[str, Value], int | None]] = {}
     for number, (one, workload, arch) in enumerate(spots):
         name = f"{number}"
         config, place = answer["types"].get(f"type_{name}"), answer["rows"].get(f"row_{name}")
@@ -112,39 +90,33 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
             raise InputError(
                 f"libclang tells nothing of {workload.name} on {arch}", "Please report this."
             )
-        key = f"{id(workload)} {config} {place}"
+        copy = tree.marked.get(one.site.header)
+        # Thousands of rows say the same few things.
+        key = f"{id(one)} {config} {place}"
         if key not in same:
-            same[key] = _selected(one, workload, config, place, tree.marked)
-        rows[workload, arch] = same[key]
+            values = dict(_values(config, one.aggregates, ""))
+            same[key] = values, None if copy is None else _entry(one, place, copy)
+        rows[workload, arch] = _selected(workload, *same[key], copy)
     return rows
 
 
 def _unit(lot: Sequence[Asked], version: str) -> dict[str, object]:
     included = (name for one in lot for name in one.site.includes)
+    typed = {name for one in lot for point in one.points for name in axis_headers(point, version)}
     return {
-        "headers": dict.fromkeys([*_of_types(lot, version), *included]),
+        "headers": dict.fromkeys([*sorted(typed), *included]),
         "scopes": SCOPES,
         "configs": dict.fromkeys(config for one in lot for config in _declared(one)),
-        "rows": [
-            _filled(one.site.hub, workload, arch, version)
-            for one in lot
-            for workload, arch in one.spots
-        ],
+        "rows": [row for one in lot for row in _rows(one, version)],
     }
 
 
-def _of_types(lot: Sequence[Asked], version: str) -> list[str]:
-    """The headers of workloads' types, as far as they are not the library's own."""
-    points = (point for one in lot for point in one.points)
-    asked = {text for point in points for text in _typed(point).values()}
-    return sorted({header for text in asked if (header := axis_type(text, version).header)})
-
-
-def _typed(workload: Workload) -> dict[str, str]:
-    """The types of a workload by axis; its other axes have constants."""
-    used = {text.removeprefix("axis::") for text in workload.call.roles.values()}
-    values = workload.values.items()
-    return {axis: text for axis, text in values if axis in used and not is_constant(text)}
+def _rows(one: Asked, version: str) -> Iterator[str]:
+    """The template that each spot takes, in their order."""
+    for workload in one.points:
+        given = _given(workload, version)
+        for arch in one.archs:
+            yield _filled(one.site.hub, {"Arch": ARCH.format(arch), **given})
 
 
 def _declared(one: Asked) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
@@ -159,28 +131,25 @@ def _declared(one: Asked) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     return found
 
 
-def _filled(hub: str, workload: Workload, arch: str, version: str) -> str:
-    """A template with the types of a workload, and with an architecture."""
-    given = {"Arch": ARCH.format(arch)}
+def _given(workload: Workload, version: str) -> dict[str, str]:
+    """What a workload has for the parameters of a template, in C++."""
+    given: dict[str, str] = {}
     for role, text in {**workload.call.roles, **workload.call.constants}.items():
         axis = text.removeprefix("axis::")
         value = workload.values.get(axis, text)
         typed = axis in workload.values and not is_constant(value)
         given[role] = axis_type(value, version).cpp if typed else value
+    return given
+
+
+def _filled(hub: str, given: Mapping[str, str]) -> str:
     return _WORD.sub(lambda match: given.get(match[0], match[0]), hub)
 
 
 def _selected(
-    one: Asked,
-    workload: Workload,
-    config: Any,
-    place: Sequence[Any],
-    marked: Mapping[str, Marked],
+    workload: Workload, values: Mapping[str, Value], number: int | None, copy: Marked | None
 ) -> Selected:
     """What a workload gets; the types that it asks for are its own, also where others get it."""
-    values = dict(_values(config, one.aggregates, ""))
-    copy = marked.get(one.site.header)
-    number = None if copy is None else _entry(one, place, copy)
     if copy is None or number is None:
         return Selected(values)
     found = copy.entries[number]

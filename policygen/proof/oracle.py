@@ -22,13 +22,14 @@ from policygen.model.selection import (
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.process import threads
-from policygen.proof.ask import Selection, ask
+from policygen.proof.ask import ask
 from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.host_compiler import HostCompiler
 from policygen.proof.intervals import AskedArchs, asked_archs
 from policygen.proof.overlay import overlay
 from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.resolve import used_families
+from policygen.proof.selection import Selection
 from policygen.proof.sites import places, scaled_families, with_new
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily

@@ -1,9 +1,10 @@
 """Has the compiler print what CUB selects, as many workloads as fit into a unit."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from typing import TypeVar
 
 from policygen.bindings.load import axis_values
 from policygen.cache import written_by
@@ -24,6 +25,8 @@ from policygen.proof.unit import (
     render,
 )
 from policygen.steps import Progress
+
+_T = TypeVar("_T")
 
 WORKLOADS = 240
 """In one unit. The headers alone take nvcc 1.3 s, a workload 10 ms, each of its architectures less
@@ -191,7 +194,9 @@ def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
             arch = toolchain.newest if each.site.is_selector else oldest[marked]
             sections.setdefault((arch, marked), []).extend(_chunks(each, families))
     return [
-        Batch(arch, tuple(lot)) for (arch, _), found in sections.items() for lot in _filled(found)
+        Batch(arch, tuple(lot))
+        for (arch, _), found in sections.items()
+        for lot in filled(found, lambda section: len(section.points), WORKLOADS)
     ]
 
 
@@ -213,15 +218,17 @@ def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[
         yield Section(asked.site, points, asked.archs, families, traits, since)
 
 
-def _filled(sections: Sequence[Section]) -> Iterable[list[Section]]:
-    """Puts sections together as long as they fit into a unit."""
-    lot: list[Section] = []
-    for section in sections:
-        workloads = sum(len(other.points) for other in lot)
-        if lot and workloads + len(section.points) > WORKLOADS:
+def filled(items: Iterable[_T], weigh: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
+    """Puts items together as long as they fit into a unit."""
+    lot: list[_T] = []
+    weight = 0
+    for one in items:
+        more = weigh(one)
+        if lot and weight + more > most:
             yield lot
-            lot = []
-        lot.append(section)
+            lot, weight = [], 0
+        lot.append(one)
+        weight += more
     if lot:
         yield lot
 

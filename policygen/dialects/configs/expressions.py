@@ -2,7 +2,7 @@
 
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,6 +22,8 @@ _ALIAS = re.compile(rb"\btemplate\s*<")
 _NAMED = re.compile(rb"\s*using\s+(\w+_config)\s*=")
 # "::rocprim::block_reduce_algorithm::using_warp_reduce", "block_load_method::block_load_direct"
 _ENUMERATOR = re.compile(r"(?:::)?(?:[A-Za-z_]\w*::)+([A-Za-z_]\w*)")
+_ENDS = {b"", b"::type", b"()", b"{}"}
+"""What may follow the arguments."""
 _CONFIG = "config"
 _CHOSEN = {b"std::conditional": ("enabled", _CONFIG, "otherwise")}
 """The parameters of what is no template of rocPRIM's."""
@@ -36,7 +38,7 @@ class AppliedTemplate:
 
     name: str
     """Without what qualifies it."""
-    span: Span
+    qualified: bytes
     args: tuple[Span, ...]
 
 
@@ -71,10 +73,7 @@ def applied(code: bytes, span: Span) -> AppliedTemplate | None:
     if close is None or close >= span.end or code[close + 1 : span.end].strip() not in _ENDS:
         return None
     args = split_list(code, match.end(), close)
-    return AppliedTemplate(match[2].decode(), Span(match.start(), close + 1), tuple(args))
-
-
-_ENDS = {b"", b"::type", b"()", b"{}"}
+    return AppliedTemplate(match[2].decode(), b"".join(match[1].split()), tuple(args))
 
 
 def config_members(text: Text, span: Span, templates: Templates) -> tuple[Member, ...]:
@@ -87,9 +86,9 @@ def _members(text: Text, span: Span, templates: Templates, prefix: str) -> Itera
     if found is None:
         return
     for position, arg in enumerate(found.args):
-        name, kind = _parameter(text.code, found, templates, position)
+        name, kind = _parameter(found, templates, position)
         inner = applied(text.code, arg)
-        if inner is not None and (inner.name in templates or _chosen(text.code, inner)):
+        if inner is not None and (inner.name in templates or inner.qualified in _CHOSEN):
             # What is chosen takes the place of the choice.
             within = prefix if name == _CONFIG else f"{prefix}{name}."
             yield from _members(text, arg, templates, within)
@@ -112,19 +111,11 @@ def value_member(text: Text, span: Span, name: str, kind: str) -> Member:
     )
 
 
-def _parameter(
-    code: bytes, found: AppliedTemplate, templates: Templates, position: int
-) -> tuple[str, str]:
+def _parameter(found: AppliedTemplate, templates: Templates, position: int) -> tuple[str, str]:
     """What an argument is called, and what it is; by its place where nobody declares it."""
-    if names := _chosen(code, found):
+    if names := _CHOSEN.get(found.qualified):
         return names[position] if position < len(names) else str(position), "class"
     known = templates.get(found.name, ())
     if position < len(known):
         return known[position].label, known[position].type
     return str(position), "auto"
-
-
-def _chosen(code: bytes, found: AppliedTemplate) -> Sequence[str]:
-    match = _APPLIED.match(code, found.span.start)
-    assert match is not None, "it was applied"
-    return _CHOSEN.get(b"".join(match[1].split()), ())

@@ -148,11 +148,16 @@ def _row(source: SourceFile, span: Span) -> tuple[str, str]:
     return arch, config.name
 
 
-def _specialized(code: bytes, one: Declaration, args: list[Span]) -> tuple[ConfigCase, ...]:
-    """The one case of a generated config: what its arguments and its condition ask for."""
-    own = {
+def _own(code: bytes, one: Declaration) -> set[str]:
+    """The names of a template's own parameters."""
+    return {
         squeeze(code[p.start : p.end]).split()[-1] for p in list_parts(code, one.parameters_span)
     }
+
+
+def _specialized(code: bytes, one: Declaration, args: list[Span]) -> tuple[ConfigCase, ...]:
+    """The one case of a generated config: what its arguments and its condition ask for."""
+    own = _own(code, one)
     asked: list[str] = []
     for arg in args:
         condition = enabling(code, arg)
@@ -185,9 +190,7 @@ def _explicit(code: bytes, one: Declaration) -> tuple[str, ...]:
     """The arguments of a specialization by hand that are no parameters of its own."""
     if one.args_span is None or _DEFAULT.fullmatch(one.name):
         return ()
-    own = {
-        squeeze(code[p.start : p.end]).split()[-1] for p in list_parts(code, one.parameters_span)
-    }
+    own = _own(code, one)
     args = (squeeze(code[a.start : a.end]) for a in list_parts(code, one.args_span))
     return tuple(arg for arg in args if arg not in own)
 

@@ -58,7 +58,7 @@ def _said(
     """Arguments behind the last one, up to those that have to be said."""
     assert entry.inherits_span is not None, "a config inherits its values"
     found = applied(text.code, entry.inherits_span)
-    declared = dict(spot.parameters).get(found.name, ()) if found else ()
+    declared = spot.parameters.get(found.name, ()) if found else ()
     names = [name for name, _ in declared]
     if found is None or not found.args or any(name not in names for name in values):
         raise InputError(f"{spot.header}:{entry.line} has no place for {', '.join(values)}")
@@ -81,8 +81,8 @@ def _insertions(
     """New configs behind those of their architecture, else behind all; each as another one is."""
     gap = newline(text.data) * 2
     found: dict[int, tuple[str, list[str]]] = {}
-    order = {id(e): (f.arch, n) for f in header.families for n, e in enumerate(f.entries)}
-    for write, _, entry in sorted(added, key=lambda one: order[id(one[2])][1]):
+    order = {id(e): n for f in header.families for n, e in enumerate(f.entries)}
+    for write, _, entry in sorted(added, key=lambda one: order[id(one[2])]):
         spot = _spot(write)
         mine = [f for f in spot.families if f.arch == arch] or list(spot.families)
         end = max(e.span.end for f in mine for e in f.entries)
