@@ -1,8 +1,8 @@
 """`policygen measure`: what named variants are worth on a GPU of this machine, beside base."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def measure_variants(
                 if effort.sanitize
                 else {}
             )
-            start = controlling
+            start: Callable[..., AbstractContextManager[Controller]] = controlling
             if effort.method == "nvbench":
                 start = controlling_nvbench
                 command = (*command, *nvbench_options(NvbenchSettings()))

@@ -20,13 +20,19 @@ from policygen.app.serving import check_serves
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.measure.compiling import MEMORY, MakesObjects
-from policygen.measure.control import controlling, worker_command
+from policygen.measure.control import Controller, controlling, worker_command
 from policygen.measure.database import open_measurements
 from policygen.measure.distinct import Classifier
 from policygen.measure.gpus import ListedGpu, check_one_model, device_environment, find_gpus
 from policygen.measure.meaning import Policy
 from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
 from policygen.measure.opened import OpenedWorkload
+from policygen.measure.sanitizer import (
+    SanitizedWorkload,
+    Sanitizes,
+    find_sanitizer,
+    sanitize,
+)
 from policygen.measure.sessions import About
 from policygen.measure.spots import declared_axes, row_spots
 from policygen.measure.units import runner_text
@@ -147,6 +153,7 @@ def search_variants(
                 beside=wanted.beside,
             ),
             asked,
+            gpus.sanitizes,
         )
         driver = SearchDriver(bench, notes, searches, budget, _telling(observer, budget))
         ended = _run(driver) if searches else None
@@ -228,7 +235,22 @@ class LocalPlace:
             check_one_model({f"GPU {one.number}": found.label for one, found in pairs})
             gpus: list[MeasuresRungs] = [LocalGpu(one) for one in controllers]
             pool = GpuPool(gpus, note=self.note)
-            yield HeldGpus(pool if len(gpus) > 1 else gpus[0], facts)
+            yield HeldGpus(
+                pool if len(gpus) > 1 else gpus[0], facts, self._sanitizes(controllers, runner)
+            )
+
+    def _sanitizes(self, controllers: Sequence[Controller], runner: Path) -> Sanitizes | None:
+        """On the first GPU."""
+        if not self.effort.sanitize:
+            return None
+        tool = find_sanitizer(self.toolchain)
+        command = worker_command(self.gpus[0].number, runner, runtime_of(self.toolchain))
+
+        def looked_at(workloads: Sequence[SanitizedWorkload]) -> list[dict[str, str]]:
+            with controllers[0].aside():
+                return sanitize(tool, command, workloads, held=True)
+
+        return looked_at
 
 
 def _place(
@@ -236,7 +258,14 @@ def _place(
 ) -> AbstractContextManager[SearchPlace]:
     if machines.scheduler is None:
         gpus, toolchain = find_gpus(machines.gpus), find_toolchain()
+        if effort.sanitize:
+            find_sanitizer(toolchain)
         return nullcontext(LocalPlace(gpus, toolchain, effort, session.note))
+    if effort.sanitize:
+        raise InputError(
+            "--sanitize is for GPUs of this machine, and --scheduler uses those of its workers",
+            "Let policygen measure --sanitize look at what a search on a cluster found.",
+        )
     return cluster_place(
         machines.scheduler,
         database,

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from policygen.measure.compiling import MakesObjects
 from policygen.measure.device import GpuFacts
+from policygen.measure.sanitizer import Sanitizes
 from policygen.proof.toolchain import Toolchain
 from policygen.search.gpu import MeasuresRungs
 
@@ -29,6 +30,8 @@ class HeldGpus:
     measures: MeasuresRungs
     facts: Sequence[GpuFacts]
     """Of each of them."""
+    sanitizes: Sanitizes | None = None
+    """Looks at finalists, where that is asked for."""
 
 
 class SearchPlace(Protocol):

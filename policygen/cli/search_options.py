@@ -65,7 +65,7 @@ wait_option = click.option(
 
 
 def gpu_options(command: Command) -> Command:
-    """`--gpu`, `--scheduler`, `--wait`, `--jobs` and `--seed`."""
+    """`--gpu`, `--scheduler`, `--wait`, `--jobs`, `--seed` and `--sanitize`."""
     options = (
         click.option(
             "--seed", type=int, default=SEED, show_default=True, help="Of all that is drawn."
@@ -89,6 +89,7 @@ def gpu_options(command: Command) -> Command:
         click.option(
             "--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]"
         ),
+        click.option("--sanitize", is_flag=True, help="Let compute-sanitizer look at finalists."),
     )
     for option in reversed(options):
         command = option(command)
@@ -103,6 +104,7 @@ def effort_of(given: dict[str, Any]) -> Effort:
         seed=given["seed"],
         slots=given["jobs"],
         patience=given["wait"],
+        sanitize=given["sanitize"],
     )
 
 

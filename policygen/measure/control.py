@@ -6,7 +6,7 @@ at work then is not asked again. A GPU on which base itself fails several times 
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,16 @@ def controlling(
     more: Mapping[str, str] | None = None,
     patience: float = 0.0,
     locks: Path | None = None,
+    held: bool = False,
 ) -> Iterator["Controller"]:
     """Starts a worker, and keeps its GPU for the block; waits so many seconds for one in use.
 
-    `more` is added to what the worker is told of the environment.
+    `more` is added to what the worker is told of the environment. `held`: this process keeps the
+    GPU already.
     """
     workers = Workers(command, more or {}, limits or Limits())
     try:
-        with gpu_lock(workers.facts.uuid, SESSION, patience, locks):
+        with nullcontext() if held else gpu_lock(workers.facts.uuid, SESSION, patience, locks):
             yield Controller(workers, watch or Watch())
     finally:
         workers.close()
@@ -146,6 +148,15 @@ class Controller:
         """Starts a fresh process; what was open is open in it, and what was found out stays."""
         self._asked += 1
         self._workers.another()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Ends the process for a block, in which another one of this session has the GPU."""
+        self._workers.close()
+        try:
+            yield
+        finally:
+            self.restart()
 
     def _begin(self) -> Opened:
         opened = self._workers.opened

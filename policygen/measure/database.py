@@ -150,6 +150,14 @@ class MeasuringSession:
                 (*cells, variant, *self._key, *spot.workload.values()),
             )
 
+    def drop(self, connection: Any, spot: RowSpot, variant: str) -> None:
+        """Deletes a row, in a transaction that is open."""
+        where, values = self._where(spot)
+        connection.execute(
+            f"DELETE FROM {spot.table} WHERE {where} AND variant = ?",  # noqa: S608
+            (*values, variant),
+        )
+
     def log_run(self, connection: Any, spot: RowSpot, variant: str, elapsed: float) -> None:
         """Writes into CCCL's own log that a variant ran."""
         self._log(connection, "runs", spot.algorithm, variant, "0", elapsed)

@@ -1,7 +1,7 @@
 """Runs variants under compute-sanitizer: which of them read or write where they must not."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +37,10 @@ class SanitizedWorkload:
     variants: tuple[VariantFunction, ...]
 
 
+Sanitizes = Callable[[Sequence[SanitizedWorkload]], Sequence[Mapping[str, str]]]
+"""What is wrong with variants, by label, of each workload."""
+
+
 def find_sanitizer(toolchain: Toolchain) -> Path:
     """Finds it beside nvcc, else on PATH."""
     return find_tool(
@@ -52,15 +56,19 @@ def sanitize(
     workloads: Sequence[SanitizedWorkload],
     *,
     patience: float = 0.0,
+    held: bool = False,
     progress: Progress | None = None,
 ) -> list[dict[str, str]]:
-    """What is wrong with variants, by label, of each workload; `base` is one of them."""
+    """What is wrong with variants, by label, of each workload; `base` is one of them.
+
+    `held`: this process keeps the GPU already, and nothing else runs on it meanwhile.
+    """
     with TemporaryDirectory(prefix="policygen-") as folder:
         log = ("--log-file", f"{folder}/%p.log")
         wrapped = (str(tool), "--tool", "memcheck", *log, *command)
         limits = Limits(factor=Limits().factor * SLOWER, floor=Limits().floor * SLOWER)
         with controlling(
-            wrapped, limits=limits, patience=patience, more=device_environment()
+            wrapped, limits=limits, patience=patience, more=device_environment(), held=held
         ) as controller:
             run = _Sanitizing(controller, Path(folder), progress, sum(map(_count, workloads)))
             return [run.workload(one) for one in workloads]

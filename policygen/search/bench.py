@@ -4,9 +4,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from policygen.errors import InputError
 from policygen.measure.device import VariantFunction
 from policygen.measure.outcomes import Failure
 from policygen.measure.run import RuntimeSpot
+from policygen.measure.sanitizer import SanitizedWorkload, Sanitizes
 from policygen.model.labels import BASE
 from policygen.search.gpu import Asked, Functions, MeasuresRungs
 from policygen.search.measuring import RungFound, RungTask, measure_rung
@@ -68,6 +70,7 @@ class SearchBench:
     compiles: Compiles
     effort: SearchEffort
     asked: Asked
+    sanitizes: Sanitizes | None = None
     made: dict[str, CompiledBatch] = field(default_factory=dict)
     """What is compiled of each workload, in this session."""
     compiling: float = 0.0
@@ -115,6 +118,27 @@ class SearchBench:
         spot = target.points[0].spot
         for label, (_, reason) in failed.items():
             self.rows.fail(spot, label, Failure("compile", reason), 0.0)
+
+    def harmful(self, name: str, target: SearchTarget, labels: Sequence[str]) -> Reasons:
+        """Variants that read or write where they must not; nothing that they took is kept."""
+        if self.sanitizes is None or not labels:
+            return {}
+        begun = time.monotonic()
+        functions, _ = self.functions(name, labels)
+        falling = sorted(target.points, key=lambda point: point.case.axes, reverse=True)
+        least = {point.index: point for point in falling}  # the last one, the smallest, stays
+        asked = [
+            SanitizedWorkload(point.case, self.made[name].bases[at], tuple(functions[at].values()))
+            for at, point in least.items()
+        ]
+        reasons = {label: why for lot in self.sanitizes(asked) for label, why in lot.items()}
+        if BASE in reasons:
+            raise InputError(f"base of {name} must not run: {reasons[BASE]}")
+        for label, why in reasons.items():
+            for point in target.points:
+                self.rows.withdraw(point.spot, label, Failure("error", why))
+        self.rows.time("sanitizing", time.monotonic() - begun)
+        return {label: ("error", why) for label, why in reasons.items()}
 
     def known(self, target: SearchTarget) -> list[tuple[WeighedSpot, list[KeptRung]]]:
         """What the database has of a workload's rungs."""

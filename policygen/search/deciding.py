@@ -38,10 +38,7 @@ def decide(
     kept = survivors(scores, target.error(first), TO_SHARPER)
     one.sharper = _sharpened(bench, name, one, target, kept, second)
     tells(SHARPER)
-    known = {label: score for label, score in one.sharper.items() if label not in one.failed}
-    least = rung_least(bench.known(target), SHARPER)
-    fitting = {label: s for label, s in known.items() if least.get(label, 0.0) >= WORST}
-    finalists = survivors(fitting or known, target.error(second), TO_LAST)
+    finalists = _finalists(bench, name, one, target, second)
     for process in range(bench.effort.processes):
         _last(bench, name, one, target, finalists, process)
     last = rung_scores(bench.known(target), LAST)
@@ -49,6 +46,23 @@ def decide(
         label: last[label] for label in finalists if label in last and label not in one.failed
     }
     tells(LAST)
+
+
+def _finalists(
+    bench: SearchBench, name: str, one: WorkloadSearch, target: SearchTarget, rounds: Sequence[int]
+) -> Sequence[str]:
+    """Those that may still win; who is found to do harm makes room for the next."""
+    least = rung_least(bench.known(target), SHARPER)
+    looked: set[str] = set()
+    while True:
+        known = {label: score for label, score in one.sharper.items() if label not in one.failed}
+        fitting = {label: s for label, s in known.items() if least.get(label, 0.0) >= WORST}
+        finalists = survivors(fitting or known, target.error(rounds), TO_LAST)
+        harmful = bench.harmful(name, target, [one for one in finalists if one not in looked])
+        if not harmful:
+            return finalists
+        one.failed |= harmful
+        looked |= {*finalists}
 
 
 def decision_seconds(target: SearchTarget, effort: SearchEffort) -> float:

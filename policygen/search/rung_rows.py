@@ -82,6 +82,18 @@ class RungRows:
         """Who failed, in this session or before."""
         return self._session.failed(spot)
 
+    def withdraw(self, spot: RowSpot, variant: str, failure: Failure) -> None:
+        """Writes that a variant must not be taken, and why; what it took is deleted."""
+        session = self._session
+        with session.writer.writing() as connection:
+            connection.execute(
+                f"DELETE FROM {RUNGS} WHERE (algorithm, bench, workload, variant) = (?, ?, ?, ?)"  # noqa: S608
+                f" AND session IN (SELECT id FROM {SESSIONS} WHERE (ctk, cccl, gpu) = (?, ?, ?))",
+                (*named(spot), variant, *session.about.key),
+            )
+            session.drop(connection, spot, variant)
+        session.fail(spot, variant, failure)
+
     def note(self, repeated: int, throttled: int, restarts: int) -> None:
         """Adds to what is said of throttling, and how many processes there were."""
         self._session.note(repeated, throttled, restarts)

@@ -9,6 +9,7 @@ import pytest
 from policygen.cli.main import main
 from policygen.model.search import Searched, SearchEvent
 from tests.app.searched import WHICH, pretend, ratios
+from tests.measure.pretended_sanitizer import sanitizing
 from tests.measure.simulated import Plan
 from tests.trees import tree
 
@@ -153,3 +154,33 @@ def test_a_lost_gpu_keeps_what_was_measured(search, capsys, tmp_path):
     assert search("--variants", "12", "-q", does={"base": "sample: crash"}) == 3
     assert "base itself failed" in capsys.readouterr().err
     assert search("--variants", "12", "-q") == 0
+
+
+def test_a_finalist_that_does_harm_is_none(search, capsys, monkeypatch, tmp_path):
+    assert search("--json", "--variants", "12", "-q") == 0
+    best = documents(capsys)[1]["workloads"][0]["best"]
+    tool = sanitizing(tmp_path)(best)
+    monkeypatch.setattr("policygen.app.search.find_sanitizer", lambda _: tool)
+    db = str(tmp_path / "other.db")
+    assert search("--json", "--variants", "12", "-q", "--sanitize", "--db", db) == 0
+    (workload,) = documents(capsys)[1]["workloads"]
+    assert best not in {one["variant"] for one in workload["finalists"]}
+    (failure,) = workload["failures"]
+    assert (failure["variant"], failure["kind"]) == (best, "error")
+    assert failure["reason"].startswith(
+        "compute-sanitizer: Invalid __global__ read of size 4 bytes"
+    )
+
+
+def test_a_sanitizer_that_is_not_there_is_told_before_anything_is_measured(
+    search, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("policygen.proof.toolchain.which", lambda _: None)
+    assert search("--variants", "12", "--sanitize") == 3
+    assert "nvidia-cuda-sanitizer-api" in capsys.readouterr().err
+    assert not (tmp_path / "run.db").exists()
+
+
+def test_finalists_of_a_cluster_are_not_looked_at(search, capsys):
+    assert search("--variants", "12", "--sanitize", "--scheduler", "tcp://nowhere:8786") == 2
+    assert "policygen measure --sanitize" in capsys.readouterr().err

@@ -1,8 +1,5 @@
 """Variants under compute-sanitizer, with a tool that only pretends to be it."""
 
-import sys
-from textwrap import dedent
-
 import pytest
 
 from policygen.errors import MissingToolError
@@ -11,46 +8,14 @@ from policygen.measure.sanitizer import SanitizedWorkload, find_sanitizer, sanit
 from policygen.model.labels import BASE
 from policygen.proof.toolchain import Toolchain
 from tests.app.searched import own_locks
+from tests.measure.pretended_sanitizer import sanitizing
 from tests.measure.simulated import BASE as OWN
 from tests.measure.simulated import Plan, case, variants
-
-INVALID = """\
-========= Invalid __global__ read of size 4 bytes
-=========     at saxpy(const float *, float *)+0x90 in saxpy.cu:9
-=========     by thread (255,0,0) in block (3,0,0)
-"""
 
 
 @pytest.fixture
 def tool(tmp_path):
-    """It starts the program, and says of each check of some variants what is wrong."""
-    path = tmp_path / "compute-sanitizer"
-    path.write_text(
-        dedent(f"""\
-        #!{sys.executable}
-        import json, os, subprocess, sys
-        at = sys.argv.index("--log-file")
-        log, command = sys.argv[at + 1].replace("%p", str(os.getpid())), sys.argv[at + 2:]
-        worker = subprocess.Popen(command, stdin=subprocess.PIPE)
-        for line in sys.stdin.buffer:
-            asked = json.loads(line)
-            names = [one[0] for one in asked.get("functions", ())]
-            if asked["do"] in ("check", "reference") and set(names) & set({{bad}}):
-                with open(log, "a") as file:
-                    file.write({INVALID!r})
-            worker.stdin.write(line)
-            worker.stdin.flush()
-        worker.stdin.close()
-        sys.exit(worker.wait())
-        """)
-    )
-    path.chmod(0o755)
-
-    def bad(*labels):
-        path.write_text(path.read_text().replace("{bad}", repr(labels)))
-        return path
-
-    return bad
+    return sanitizing(tmp_path)
 
 
 def run(tmp_path, monkeypatch, tool, labels, **plan):
