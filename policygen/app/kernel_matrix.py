@@ -212,6 +212,7 @@ def _use(launch: KernelLaunch) -> KernelUse:
         block=launch.block,
         grid=launch.grid,
         occupancy=launch.occupancy,
+        achieved=launch.achieved,
     )
 
 

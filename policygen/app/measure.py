@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from policygen.app.achieved import check_profiles, keep_achieved
 from policygen.app.filters import Filter
 from policygen.app.kernel_facts import keep_bandwidth, keep_kernel
 from policygen.app.measure_variants import (
@@ -68,6 +69,8 @@ class Effort:
     """Seconds to wait for a GPU that somebody else measures on."""
     sanitize: bool = False
     """Whether compute-sanitizer looks at each variant before it is measured."""
+    ncu: bool = False
+    """Whether ncu looks at the variants of a kernel of one's own after they were measured."""
     method: Method = "events"
     """What times runs; NVBench has one runtime workload in each process."""
 
@@ -88,6 +91,8 @@ def measure_variants(
     """Measures variants beside base in fresh processes, and checks what they compute."""
     check_serves("measure", session.cub)
     effort = effort or Effort()
+    if effort.ncu:
+        check_profiles()
     begun = time.monotonic()
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
@@ -140,6 +145,11 @@ def measure_variants(
                 )
                 workloads.append(_measured(task, point))
             keep_bandwidth(rows, controller)
+            if effort.ncu:
+                # The tool starts a process of its own, that does not speak NVBench.
+                plain = worker_command(effort.gpu, runners[0], runtime)
+                with controller.aside():
+                    keep_achieved(session, rows, lot.chosen, fine, plain, keeps)
         return MeasuredVariants(
             cub=session.cub,
             arch=gpu.arch,

@@ -6,8 +6,9 @@ from policygen.app.measure_variants import ChosenWorkload
 from policygen.app.session import Session
 from policygen.errors import InputError
 from policygen.measure.compiling import CompiledWorkload
-from policygen.measure.sanitizer import SanitizedWorkload, find_sanitizer, sanitize
+from policygen.measure.sanitizer import find_sanitizer, sanitize
 from policygen.measure.spots import Keeps, runtime_spots
+from policygen.measure.watched import WatchedWorkload
 from policygen.model.labels import BASE
 from policygen.model.workload import Point
 from policygen.proof.toolchain import find_toolchain
@@ -30,7 +31,7 @@ def sanitized(
             if spots:
                 least = min(spots, key=lambda spot: spot.case.axes)
                 base, *variants = unit.functions
-                asked.append((point, SanitizedWorkload(least.case, base, tuple(variants))))
+                asked.append((point, WatchedWorkload(least.case, base, tuple(variants))))
     workloads = [one for _, one in asked]
     told = sanitize(tool, command, workloads, patience=patience, progress=session.progress)
     found: dict[Point, dict[str, str]] = {}

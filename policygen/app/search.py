@@ -27,15 +27,11 @@ from policygen.measure.gpus import ListedGpu, check_one_model, device_environmen
 from policygen.measure.meaning import Policy
 from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
 from policygen.measure.opened import OpenedWorkload
-from policygen.measure.sanitizer import (
-    SanitizedWorkload,
-    Sanitizes,
-    find_sanitizer,
-    sanitize,
-)
+from policygen.measure.sanitizer import Sanitizes, find_sanitizer, sanitize
 from policygen.measure.sessions import About
 from policygen.measure.spots import declared_axes, row_spots
 from policygen.measure.units import runner_text
+from policygen.measure.watched import WatchedWorkload
 from policygen.model.search import Ended, RungName, Searched, SearchedWorkload, SearchEvent
 from policygen.planning.measured import Spaces
 from policygen.proof.deps import Listings
@@ -246,7 +242,7 @@ class LocalPlace:
         tool = find_sanitizer(self.toolchain)
         command = worker_command(self.gpus[0].number, runner, runtime_of(self.toolchain))
 
-        def looked_at(workloads: Sequence[SanitizedWorkload]) -> list[dict[str, str]]:
+        def looked_at(workloads: Sequence[WatchedWorkload]) -> list[dict[str, str]]:
             with controllers[0].aside():
                 return sanitize(tool, command, workloads, held=True)
 

@@ -64,6 +64,12 @@ class KernelMaker:
         """The namespace of that."""
         return f"{self.plain}_tuning"
 
+    @property
+    def functions(self) -> list[str]:
+        """The names of the functions that are launched, without scopes and template arguments."""
+        texts = (one.function or "" for one in self.given.ways)
+        return sorted({text.partition("<")[0].rpartition("::")[2].strip() for text in texts})
+
     @cached_property
     def members(self) -> dict[str, MemberRule]:
         """What a policy has, by the parameter that fills it."""

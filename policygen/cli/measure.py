@@ -75,6 +75,7 @@ COUNT = click.IntRange(min=1)
 @wait_option
 @click.option("--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]")
 @click.option("--sanitize", is_flag=True, help="Let compute-sanitizer look at each variant before.")
+@click.option("--ncu", is_flag=True, help="Let ncu tell what occupancy a kernel of yours achieves.")
 @click.option(
     "--method",
     type=click.Choice(["events", "nvbench"]),
@@ -121,6 +122,7 @@ def measure(output: Output, *, compile_only: bool, doctor: bool, **given: Any) -
         slots=given["jobs"],
         patience=given["wait"],
         sanitize=given["sanitize"],
+        ncu=given["ncu"],
         method=given["method"],
     )
     session = start(given["cub"], quiet=output.quiet)

@@ -13,7 +13,7 @@ import numpy as np
 
 from policygen.errors import InputError
 from policygen.measure.device import Launch
-from policygen.measure.launches import keep_launches
+from policygen.measure.launches import keep_achieved, keep_launches
 from policygen.measure.outcomes import Failure, Kind
 from policygen.measure.sessions import About, begin_session, now
 from policygen.measure.tables import RowSpot, prepare_table
@@ -229,6 +229,10 @@ class MeasuringSession:
     def launched(self, spot: RowSpot, launches: Mapping[str, Launch]) -> None:
         """Writes how kernels of one's own are launched on a runtime workload."""
         keep_launches(self.writer, self.number, named(spot), launches)
+
+    def achieved(self, spot: RowSpot, shares: Mapping[str, float]) -> None:
+        """Writes which share of threads was at work when they ran."""
+        keep_achieved(self.writer, self.number, named(spot), shares)
 
     def end(self) -> None:
         """Notes that the session has ended, and was not killed."""

@@ -6,7 +6,7 @@ from dataclasses import astuple, fields
 
 from policygen.measure.device import Launch
 from policygen.measure.writer import DatabaseWriter
-from policygen.results.launched import KERNELS, LAUNCHES, PEAKS
+from policygen.results.launched import ACHIEVED, KERNELS, LAUNCHES, PEAKS
 from policygen.results.provenance import VALUE_TABLE, VALUES
 
 _COLUMNS = ", ".join(f"{one.name} INTEGER NOT NULL" for one in fields(Launch))
@@ -32,6 +32,25 @@ def keep_launches(
         connection.executemany(
             f"INSERT OR REPLACE INTO {LAUNCHES} VALUES ({places})",  # noqa: S608
             [(session, *spot, label, *astuple(one)) for label, one in sorted(launches.items())],
+        )
+
+
+def keep_achieved(
+    writer: DatabaseWriter,
+    session: int,
+    spot: tuple[str, str, str],
+    shares: Mapping[str, float],
+) -> None:
+    """Writes which share of a multiprocessor's threads were at work in a run of a variant."""
+    with writer.writing() as connection:
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {ACHIEVED} (session INTEGER NOT NULL, {_NAMED},"
+            " variant TEXT NOT NULL, share REAL NOT NULL,"
+            " UNIQUE(session, algorithm, bench, workload, variant))"
+        )
+        connection.executemany(
+            f"INSERT OR REPLACE INTO {ACHIEVED} VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608
+            [(session, *spot, label, share) for label, share in sorted(shares.items())],
         )
 
 

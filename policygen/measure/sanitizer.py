@@ -7,10 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from policygen.installation import pip
-from policygen.measure.control import Controller, controlling
-from policygen.measure.device import RuntimeCase, VariantFunction
-from policygen.measure.gpus import device_environment
-from policygen.measure.outcomes import Limits
+from policygen.measure.control import Controller
+from policygen.measure.watched import WatchedWorkload, watched
 from policygen.proof.toolchain import Toolchain, find_tool
 from policygen.steps import HowFar, Progress
 from policygen.untrusted import visible
@@ -23,21 +21,10 @@ _FOUND = re.compile(
     r"(?:\n=+ +(at [^\n]+))?",
     re.MULTILINE,
 )
-SLOWER = 100.0
-"""As many times as long may a run take, which is looked at by each access."""
 LETTERS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class SanitizedWorkload:
-    """What is run of a workload, on a runtime workload of its."""
-
-    case: RuntimeCase
-    base: VariantFunction
-    variants: tuple[VariantFunction, ...]
-
-
-Sanitizes = Callable[[Sequence[SanitizedWorkload]], Sequence[Mapping[str, str]]]
+Sanitizes = Callable[[Sequence[WatchedWorkload]], Sequence[Mapping[str, str]]]
 """What is wrong with variants, by label, of each workload."""
 
 
@@ -53,7 +40,7 @@ def find_sanitizer(toolchain: Toolchain) -> Path:
 def sanitize(
     tool: Path,
     command: Sequence[str],
-    workloads: Sequence[SanitizedWorkload],
+    workloads: Sequence[WatchedWorkload],
     *,
     patience: float = 0.0,
     held: bool = False,
@@ -65,16 +52,13 @@ def sanitize(
     """
     with TemporaryDirectory(prefix="policygen-") as folder:
         log = ("--log-file", f"{folder}/%p.log")
-        wrapped = (str(tool), "--tool", "memcheck", *log, *command)
-        limits = Limits(factor=Limits().factor * SLOWER, floor=Limits().floor * SLOWER)
-        with controlling(
-            wrapped, limits=limits, patience=patience, more=device_environment(), held=held
-        ) as controller:
+        tool_given = (str(tool), "--tool", "memcheck", *log)
+        with watched(tool_given, command, patience=patience, held=held) as controller:
             run = _Sanitizing(controller, Path(folder), progress, sum(map(_count, workloads)))
             return [run.workload(one) for one in workloads]
 
 
-def _count(one: SanitizedWorkload) -> int:
+def _count(one: WatchedWorkload) -> int:
     return len(one.variants) + 1
 
 
@@ -90,7 +74,7 @@ class _Sanitizing:
     read: int = 0
     """Characters of all logs that belong to those before."""
 
-    def workload(self, one: SanitizedWorkload) -> dict[str, str]:
+    def workload(self, one: WatchedWorkload) -> dict[str, str]:
         """Base first, which makes the results."""
         self._tell("base")
         why = self.controller.open(one.case, one.base)

@@ -21,6 +21,8 @@ class KernelUse(Record):
     grid: int
     occupancy: float
     """The share of a multiprocessor's threads that fitting blocks take."""
+    achieved: float | None = None
+    """The share that was at work, on average, as ncu counted it."""
 
 
 class MatrixCell(Record):

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policygen.model.labels import is_label
 from policygen.results.database import Database
@@ -12,6 +12,7 @@ from policygen.results.provenance import OWN, SESSIONS
 LAUNCHES = f"{OWN}launches"
 KERNELS = f"{OWN}kernels"
 PEAKS = f"{OWN}peaks"
+ACHIEVED = f"{OWN}achieved"
 MOST = 1e18
 """More bytes than anybody moves."""
 _COLUMNS = (
@@ -35,6 +36,8 @@ class KernelLaunch:
     """The share of a multiprocessor's threads that fitting blocks take."""
     traffic: int
     """Bytes."""
+    achieved: float | None = None
+    """The share of a multiprocessor's threads that were at work, as ncu counted them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +57,20 @@ class KernelFacts:
 def kernel_facts(database: Database) -> KernelFacts:
     """Reads what is there; what is damaged is not known."""
     launches: dict[tuple[str, str, str, str], KernelLaunch] = {}
+    achieved: dict[tuple[str, ...], float] = {}
     starts: dict[str, tuple[str, str]] = {}
     peaks: dict[str, float] = {}
     gpus = dict(rows_of(database, SESSIONS, "id", "gpu"))
     named = ("session", "algorithm", "workload", "variant")
+    for session, *texts, share in rows_of(database, ACHIEVED, *named, "share"):
+        if isinstance(share, float) and 0 <= share <= 1:
+            achieved[(str(gpus.get(session)), *map(str, texts))] = share
     for session, algorithm, workload, variant, *told in rows_of(
         database, LAUNCHES, *named, *_COLUMNS
     ):
         if (found := _launch(told)) is not None:
             key = (str(gpus.get(session)), str(algorithm), str(workload), str(variant))
-            launches[key] = found
+            launches[key] = replace(found, achieved=achieved.get(key))
     for algorithm, kernel, variant in rows_of(database, KERNELS, "algorithm", "kernel", "variant"):
         if is_label(str(variant)):
             starts[str(algorithm)] = str(kernel), str(variant)

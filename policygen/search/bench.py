@@ -8,7 +8,8 @@ from policygen.errors import InputError
 from policygen.measure.device import VariantFunction
 from policygen.measure.outcomes import Failure
 from policygen.measure.run import RuntimeSpot
-from policygen.measure.sanitizer import SanitizedWorkload, Sanitizes
+from policygen.measure.sanitizer import Sanitizes
+from policygen.measure.watched import WatchedWorkload
 from policygen.model.labels import BASE
 from policygen.search.gpu import Asked, Functions, MeasuresRungs
 from policygen.search.measuring import RungFound, RungTask, measure_rung
@@ -128,7 +129,7 @@ class SearchBench:
         falling = sorted(target.points, key=lambda point: point.case.axes, reverse=True)
         least = {point.index: point for point in falling}  # the last one, the smallest, stays
         asked = [
-            SanitizedWorkload(point.case, self.made[name].bases[at], tuple(functions[at].values()))
+            WatchedWorkload(point.case, self.made[name].bases[at], tuple(functions[at].values()))
             for at, point in least.items()
         ]
         reasons = {label: why for lot in self.sanitizes(asked) for label, why in lot.items()}

@@ -61,7 +61,8 @@ def test_launches_say_what_it_takes_and_a_copy_what_could_be(path):
     assert each.bandwidth == LAUNCH.traffic / each.seconds
     assert each.share == each.bandwidth / PEAK
     assert each.use.model_dump() == {
-        "registers": 32, "spilled": 8, "shared": 1536, "block": 128, "grid": 8, "occupancy": 0.5
+        "registers": 32, "spilled": 8, "shared": 1536, "block": 128, "grid": 8, "occupancy": 0.5,
+        "achieved": None,
     }  # fmt: skip
     managed = found.cell("managed", "1,000,000")
     assert (managed.use, managed.bandwidth, managed.share) == (None, None, None)

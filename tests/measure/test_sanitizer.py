@@ -4,7 +4,8 @@ import pytest
 
 from policygen.errors import MissingToolError
 from policygen.measure import sanitizer
-from policygen.measure.sanitizer import SanitizedWorkload, find_sanitizer, sanitize
+from policygen.measure.sanitizer import find_sanitizer, sanitize
+from policygen.measure.watched import WatchedWorkload
 from policygen.model.labels import BASE
 from policygen.proof.toolchain import Toolchain
 from tests.app.searched import own_locks
@@ -21,7 +22,7 @@ def tool(tmp_path):
 def run(tmp_path, monkeypatch, tool, labels, **plan):
     own_locks(tmp_path, monkeypatch)
     told = []
-    asked = SanitizedWorkload(case(16), OWN, variants(*labels))
+    asked = WatchedWorkload(case(16), OWN, variants(*labels))
     command = Plan(str(tmp_path), **plan).command()
     return sanitize(tool, command, [asked], progress=told.append), told
 

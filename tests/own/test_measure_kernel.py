@@ -10,7 +10,8 @@ from policygen.measure.compiling import CompiledWorkload
 from policygen.measure.device import VariantFunction
 from policygen.model.matrix import StrategyMatrix
 from policygen.model.measured import MeasuredVariants
-from tests.app.searched import driver_program
+from tests.app.searched import driver_program, own_locks
+from tests.measure.pretended_ncu import profiling
 from tests.measure.simulated import LAUNCH, Plan
 from tests.own.kernels import write_saxpy
 from tests.trees import tree
@@ -20,10 +21,12 @@ FEWER = (('"powers 128:1024"', "[256]"), ("[1, 2, 4, 8]", "[1, 8]"))
 FAST = "strategy_1.threads_256.items_1"
 
 
-@pytest.mark.nvcc
-def test_what_was_measured_is_a_matrix(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def measured(tmp_path, monkeypatch, capsys):
+    """Measures all variants of saxpy, and tells the document."""
     monkeypatch.chdir(tmp_path)
     driver_program(tmp_path, monkeypatch)
+    own_locks(tmp_path, monkeypatch)
     plan = Plan(str(tmp_path), ratios={FAST: 1.5}, copies="4e12")
 
     def compiled(_session, chosen, _compiler, _slots):
@@ -45,14 +48,29 @@ def test_what_was_measured_is_a_matrix(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(measure, "compile_lot", compiled)
     monkeypatch.setattr(measure, "worker_command", lambda *_: plan.command())
     monkeypatch.setenv("COLUMNS", "80")
-    given = ("measure", "--workload", str(write_saxpy(tmp_path, *FEWER)), "--all", "--rounds", "3")
-    assert main([*given, "--cub", str(tree("3.6.0")), "--db", "run.db", "-q", "--json"]) == 0
-    document = MeasuredVariants.model_validate_json(capsys.readouterr().out)
+    workload = str(write_saxpy(tmp_path, *FEWER))
+
+    def run(*more):
+        given = ("measure", "--workload", workload, "--all", "--rounds", "3", "--db", "run.db")
+        assert main([*given, "--cub", str(tree("3.6.0")), "-q", "--json", *more]) == 0
+        return MeasuredVariants.model_validate_json(capsys.readouterr().out)
+
+    return run
+
+
+def matrix(capsys):
+    assert main(["db", "matrix", "run.db", "--json"]) == 0
+    (kernel,) = StrategyMatrix.model_validate(json.loads(capsys.readouterr().out)).kernels
+    return kernel
+
+
+@pytest.mark.nvcc
+def test_what_was_measured_is_a_matrix(measured, capsys):
+    document = measured()
     assert [one.benchmark for one in document.workloads] == ["own.saxpy.small", "own.saxpy.large"]
     assert not [one.failed for each in document.workloads for one in each.variants if one.failed]
     assert FAST in {one.variant for one in document.workloads[0].variants}
-    assert main(["db", "matrix", "run.db", "--json"]) == 0
-    (kernel,) = StrategyMatrix.model_validate(json.loads(capsys.readouterr().out)).kernels
+    kernel = matrix(capsys)
     assert (kernel.kernel, kernel.by, kernel.peak) == ("own.saxpy", "strategy", 4e12)
     assert kernel.sizes == ("100,000", "10,000,000", "100,000,000")
     assert kernel.strategies == (
@@ -61,3 +79,29 @@ def test_what_was_measured_is_a_matrix(tmp_path, monkeypatch, capsys):
     best = [one for one in kernel.cells if one.verdict == "best"]
     assert {one.variant for one in best} == {FAST}
     assert {one.use.registers for one in best} == {LAUNCH.registers}
+    assert {one.use.achieved for one in best} == {None}
+
+
+@pytest.mark.nvcc
+def test_ncu_tells_what_occupancy_is_achieved(measured, monkeypatch, tmp_path, capsys):
+    tool = profiling(tmp_path)
+    monkeypatch.setattr("policygen.app.achieved.find_profiler", lambda _: tool)
+    measured("--ncu")
+    kernel = matrix(capsys)
+    assert all(0.1 < one.use.achieved < 0.5 for one in kernel.cells)
+    assert main(["db", "matrix", "run.db", "-v"]) == 0
+    assert "% achieved)" in capsys.readouterr().out
+
+
+@pytest.mark.nvcc
+def test_what_ncu_does_not_tell_is_noted(measured, monkeypatch, tmp_path, capsys):
+    tool = profiling(tmp_path, error="no permission")
+    monkeypatch.setattr("policygen.app.achieved.find_profiler", lambda _: tool)
+    measured("--ncu")
+    assert {one.use.achieved for one in matrix(capsys).cells} == {None}
+
+
+def test_a_call_of_cubs_has_no_occupancy_of_its_own(capsys):
+    given = ("-R", "cub.bench.reduce.sum$", "--variant", "ipt_8.tpb_128.ipv_1")
+    assert main(["measure", "--cub", str(tree("3.6.0")), *given, "--ncu"]) == 2
+    assert "--ncu is for kernels of your own" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policygen.model.matrix import KernelMatrix, MatrixCell, StrategyMatrix
+from policygen.model.matrix import KernelMatrix, KernelUse, MatrixCell, StrategyMatrix
 from policygen.model.results import Interval
 from policygen.portable import portable
 from policygen.report import html, markdown
@@ -128,7 +128,7 @@ def _told(cell: MatrixCell) -> str:
     words += f", {cell.bandwidth / GIGA:,.0f} GB/s" if cell.bandwidth else ""
     words += f", {cell.share * 100:.0f} % of a copy" if cell.share else ""
     if (use := cell.use) is not None:
-        words += f"; {use.grid:,} blocks of {use.block:,}, occupancy {use.occupancy * 100:.0f} %,"
+        words += f"; {use.grid:,} blocks of {use.block:,}, occupancy {_occupancy(use)},"
         words += f" {use.registers} registers, {use.spilled} B spilled, {use.shared:,} B shared"
     return words
 
@@ -159,7 +159,7 @@ def _details(one: KernelMatrix) -> Table:
                 f"{cell.ratio:.3f}{_half(_apart(cell))}",
                 f"{cell.bandwidth / GIGA:,.0f}" if cell.bandwidth else "",
                 f"{cell.share * 100:.0f} %" if cell.share else "",
-                f"{use.occupancy * 100:.0f} %" if use else "",
+                _occupancy(use) if use else "",
                 str(use.registers) if use else "",
                 f"{use.spilled} B" if use else "",
                 f"{use.shared:,} B" if use else "",
@@ -168,6 +168,12 @@ def _details(one: KernelMatrix) -> Table:
             ]
         )
     return Table(columns, rows, label="what the best variant of each strategy takes")
+
+
+def _occupancy(use: KernelUse) -> str:
+    """What fits, and what was at work where that is known."""
+    words = f"{use.occupancy * 100:.0f} %"
+    return words if use.achieved is None else f"{words} ({use.achieved * 100:.0f} % achieved)"
 
 
 def _spread(interval: Interval | None, scale: float = 1.0, digits: int = 3) -> str:
