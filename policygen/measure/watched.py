@@ -9,8 +9,8 @@ from policygen.measure.device import RuntimeCase, VariantFunction
 from policygen.measure.gpus import device_environment
 from policygen.measure.outcomes import Limits
 
-SLOWER = 100.0
-"""As many times as long may a run take, which is looked at by each access."""
+FLOOR = 30.0
+"""Seconds that a run may always take. Else base tells how long, which is watched as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,11 @@ def watched(
     tool: Sequence[str], command: Sequence[str], *, patience: float = 0.0, held: bool = False
 ) -> Iterator[Controller]:
     """Starts a worker with a tool before it; `held`: this process keeps the GPU already."""
-    limits = Limits(factor=Limits().factor * SLOWER, floor=Limits().floor * SLOWER)
     with controlling(
-        (*tool, *command), limits=limits, patience=patience, more=device_environment(), held=held
+        (*tool, *command),
+        limits=Limits(floor=FLOOR),
+        patience=patience,
+        more=device_environment(),
+        held=held,
     ) as controller:
         yield controller
