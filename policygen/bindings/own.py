@@ -271,7 +271,9 @@ class OwnMaker:
 
 
 def fill_of(how: WorkloadInput, path: Path, element: str) -> str | None:
-    """The call that fills a buffer of elements as a file says; none for random numbers."""
+    """The call that fills a buffer of elements as a file says; none for any random numbers."""
+    if how.least is not None:
+        return f"ranged(to, count, {how.least!r}, {how.most!r})"
     if how.how == "entropy":
         return f"uniform(to, count, {round(float(how.entropy or 1) * 1000)})"
     if how.file is not None:

@@ -196,7 +196,7 @@ class KernelMaker:
     def _buffer(self, name: str, one: KernelBuffer) -> BufferBinding:
         fill = None
         if one.input is not None:
-            fill = fill_of(one.input, self.path, one.type) or "uniform(to, count)"
+            fill = fill_of(one.input, self.path, one.type) or "plain(to, count)"
         result = ("close" if one.tolerance else "equal") if one.result else None
         return BufferBinding(
             type=one.type,

@@ -53,6 +53,20 @@ class WorkloadInput(Record):
     """Its bytes are elements, again from the start where they are too few."""
     generator: CppType | None = None
     """A functor of an index and of 64 random bits."""
+    least: float | None = Field(default=None, allow_inf_nan=False)
+    """The least of random numbers, which are said with `most` or of all sizes."""
+    most: float | None = Field(default=None, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _has_both_ends(self) -> Self:
+        if (self.least is None) != (self.most is None):
+            raise ValueError("least and most are said together")
+        if self.least is not None and self.most is not None:
+            if self.how != "random":
+                raise ValueError('least and most are said with how = "random", and only then')
+            if self.least >= self.most:
+                raise ValueError("least must be less than most")
+        return self
 
     @model_validator(mode="after")
     def _says_it_once(self) -> Self:

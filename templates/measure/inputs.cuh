@@ -159,6 +159,32 @@ cudaError_t uniform(::cuda::std::complex<T>* to, long long count, long long entr
   return uniform(reinterpret_cast<T*>(to), 2 * count, entropy);
 }
 
+// Numbers from one to another.
+template <class T>
+cudaError_t ranged(T* to, long long count, double least, double most)
+{
+  return uniform<T>(to, count, 1000, static_cast<T>(least), static_cast<T>(most));
+}
+template <class T>
+cudaError_t ranged(::cuda::std::complex<T>* to, long long count, double least, double most)
+{
+  return ranged(reinterpret_cast<T*>(to), 2 * count, least, most);
+}
+
+// Whole numbers over their type, others from 0 to 1: what is computed of them is no infinity, which hides mistakes.
+template <class T>
+cudaError_t plain(T* to, long long count)
+{
+  if constexpr (is_whole<T>)
+  {
+    return uniform(to, count);
+  }
+  else
+  {
+    return ranged(to, count, 0, 1);
+  }
+}
+
 template <class T>
 struct write_small
 {

@@ -230,3 +230,14 @@ def test_a_line_that_cannot_be_is_refused_as_well(tmp_path, line, told):
 def test_what_is_not_known_is_told_with_what_is(tmp_path):
     told = refused(tmp_path, ('"tpb"', '"x"'))
     assert "It has: best_block, elements, ipt, sms, tpb" in told
+
+
+def test_random_numbers_lie_between_0_and_1_or_where_it_is_said(tmp_path):
+    for how, fill in (
+        ('how = "random"', "plain(to, count)"),
+        ("least = -1, most = 2", "ranged(to, count, -1.0, 2.0)"),
+    ):
+        path = write_small(tmp_path, ('how = "sorted"', how))
+        with taking_kernel(read_kernel(path)):
+            *_, own = bound(VERSION)
+            assert own.runs[0].buffers["in"].fill == fill

@@ -128,6 +128,7 @@ def test_names_of_ones_own_reach_the_source_as_names(capsys, checkout, tmp_path)
         ("", 'how = "entropy"\nentropy = "0.544"', "generate(elements, bit_entropy::_0_544);"),
         ("", 'how = "sorted"', "thrust::sort(in.begin(), in.end());"),
         ("", 'how = "constant"', "in(elements, T{});"),
+        ("", "least = 0\nmost = 9", "_1_000, static_cast<T>(0.0), static_cast<T>(9.0));"),
         ("", 'how = "bytes"', "in_bytes = generate(in.size() * sizeof(T));"),
         (
             '[types]\nT = "I32"',

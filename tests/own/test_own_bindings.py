@@ -87,6 +87,7 @@ def test_a_built_in_type_of_no_benchmark_is_what_it_is(tmp_path):
     [
         ('how = "random"', "uniform(to, count, Entropy)"),
         ('how = "entropy"\nentropy = "0.544"', "uniform(to, count, Entropy)"),
+        ("least = -1\nmost = 0.5", "ranged(to, count, -1.0, 0.5)"),
         ('how = "sorted"', "rising(to, count)"),
         ('how = "constant"', "constant(to, count, KeyT{})"),
         ('how = "bytes"', "random_bytes(to, count)"),
@@ -220,3 +221,17 @@ def test_every_algorithm_is_like_a_benchmark_that_runs(tmp_path):
     assert len({call.algorithm for call in CALLS}) == len(CALLS)
     scan = call_named("::cub::DeviceScan::ExclusiveScan", CALLS)
     assert scan.like == "cub.bench.scan.exclusive.sum"
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ("least = 1", "least and most are said together"),
+        ("least = 1\nmost = 1", "least must be less than most"),
+        ('how = "sorted"\nleast = 1\nmost = 2', 'said with how = "random", and only then'),
+        ("least = nan\nmost = 2", "finite"),
+    ],
+)
+def test_ends_of_random_numbers_are_checked(tmp_path, ends, told):
+    text = f'{REDUCE}types = {{ T = "float" }}\n{SIZES}[input]\n{ends}\n'
+    assert told in refused(tmp_path, text)
