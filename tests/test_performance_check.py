@@ -1,17 +1,19 @@
 """`make performance-check`: what it counts, without a GPU."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from benchmarks import performance_check
-from benchmarks.performance_check import check, find_planted, main, opened, sides
+from benchmarks.performance_check import check, find_planted, main, opened, sides, wrong
 from policygen.app.filters import Filter
 from policygen.app.session import Session
 from policygen.errors import InputError
 from policygen.measure.compiling import OWN
 from policygen.model.workload import point_of
 from policygen.performance.changes import AFTER
+from policygen.resources import folder
 from tests.measure import compiled
 from tests.report.performances import SCAN, performance, runtime, workload
 from tests.test_measure_check import LABEL, document, variant
@@ -125,6 +127,18 @@ def test_a_workload_without_a_variant_is_told(monkeypatch):
     monkeypatch.setattr(performance_check, "measure_variants", lambda *_, **__: document(failed))
     with pytest.raises(InputError, match="no variant of 24 could be measured"):
         find_planted(None, ())
+
+
+def test_what_an_h200_said_is_right(capsys):
+    path = folder("fixtures") / "measured/performance_check.json"
+    runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    assert list(wrong(runs)) == []
+    assert f"equal: 0 of {sum(run['equal: equal'] for run in runs)} " in capsys.readouterr().out
+    page = (Path(__file__).parents[1] / "docs/performance.md").read_text(encoding="utf-8")
+    planted = sum(count for run in runs for key, count in run.items() if "equal: " not in key)
+    assert f"{len(runs)} runs on H200s" in page
+    assert f"{sum(run['equal: equal'] for run in runs)} verdicts" in page
+    assert f"\n  {planted} were called slower, or faster" in page
 
 
 @pytest.mark.trees
