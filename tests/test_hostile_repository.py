@@ -337,6 +337,7 @@ def test_a_commit_that_is_too_large_is_refused(tree, monkeypatch):
     assert str(raised.value) == f"{tree.parent}: a commit of over 600 bytes is not read"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["HEAD", "config", "packed-refs"])
 def test_a_pipe_in_a_repository_is_not_waited_for_for_ever(tree, monkeypatch, name):
     monkeypatch.setattr(git, "LIMIT", 0.5)

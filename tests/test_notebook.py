@@ -64,6 +64,7 @@ def folder(tmp_path, tmp_path_factory, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_the_notebook_prints_what_it_shows(folder, capsys):

@@ -93,10 +93,12 @@ def installed(built, tmp_path):
     return made
 
 
+@pytest.mark.slow
 def test_the_wheel_works_where_nothing_else_is(installed):
     installed.works()
 
 
+@pytest.mark.slow
 def test_an_installed_package_says_what_works_for_it(installed):
     document = json.loads(installed.run("policygen", "doctor", "--json", statuses=(0, 1)))
     assert document["installed"] == "package"

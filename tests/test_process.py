@@ -116,6 +116,7 @@ def test_what_a_program_started_is_killed_with_it_when_only_that_is_deaf(tmp_pat
     assert soon(lambda: gone(started))
 
 
+@pytest.mark.slow
 def test_a_deaf_program_has_no_longer_than_the_limit_and_the_grace(tmp_path):
     pid = tmp_path / "pid"
     began = time.monotonic()

@@ -68,6 +68,7 @@ def told(capsys):
     return MeasuredVariants.model_validate_json(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_variants_are_told_beside_base(simulated, capsys):
     assert simulated("--variant", f"{FAST},{SLOW}", "--variant", SAME, "--json") == 0
     document = told(capsys)

@@ -96,6 +96,7 @@ def test_each_runtime_workload_has_ratios_at_quantiles(verify, capsys):
         assert row.quantiles[len(row.quantiles) // 2] == pytest.approx(1.2, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_review_of_the_same_change_shows_it_at_the_line_of_the_entry(verify, capsys, tmp_path):
     path = tmp_path / "performance.json"
     assert verify("--json", "-o", str(path), ratios={AFTER: 0.8}) == 1
@@ -121,6 +122,7 @@ def test_a_table_shows_it_and_what_got_slower(verify, capsys, monkeypatch):
     assert max(map(len, out.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_workloads_with_the_same_code_are_not_measured(verify, tmp_path, capsys):
     which = ("-R", f"{THREE}$", "-a", "T=I8", "-a", "OffsetT=I32")
     out = str(tmp_path / "nvbench")
@@ -140,6 +142,7 @@ def test_other_results_are_told_loudly(verify, capsys):
     assert "WRONG RESULTS" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_may_be_slower_is_as_much_as_is_allowed(verify, capsys):
     assert verify("--tolerance", "40", ratios={AFTER: 0.8}) == 0
     assert verify("--tolerance", "10", ratios={AFTER: 0.8}) == 1
@@ -195,6 +198,7 @@ def test_the_entry_that_carries_the_loss_is_named(verify, capsys, monkeypatch):
     assert entry.worst == document.workloads[0].name
 
 
+@pytest.mark.slow
 def test_what_a_comment_claims_must_hold(verify, capsys, claimed):
     claimed("  // ipt_12.tpb_256 1.150000  1.100000  1.150000  1.200000\n")
     assert verify("--json", ratios={AFTER: 1.2}) == 0

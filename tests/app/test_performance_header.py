@@ -56,6 +56,7 @@ def verify(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_what_a_header_tunes_is_measured_and_the_rest_is_the_same(verify, header, capsys):
     which = ("-R", f"{REDUCE}$", "-a", "T=[F32,I8]")
     assert verify(header, *which, "--json", ratios={AFTER: 1.2}) == 0

@@ -72,6 +72,7 @@ def test_details_are_those_of_runtime_workloads(search, capsys):
     assert "Elements{io}[pow2]=28" in out
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_and_chooses_nothing_else(search, capsys, tmp_path):
     assert search("--json", "--variants", "20", "-q") == 0
     _, first = documents(capsys)
@@ -90,6 +91,7 @@ def test_the_same_command_goes_on_and_chooses_nothing_else(search, capsys, tmp_p
     assert third["workloads"][0]["counts"]["tried"] == 25
 
 
+@pytest.mark.slow
 def test_wrong_results_are_loud_and_no_candidates(search, capsys):
     best = "ipt_18.tpb_384.ipv_1"
     assert search("--variants", "804", "-q", "--strategy", "random", does={best: "wrong"}) == 1

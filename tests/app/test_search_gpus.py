@@ -48,6 +48,7 @@ def test_a_gpu_that_is_lost_in_between_is_told_and_the_other_goes_on(tmp_path, m
     once_each(tmp_path)
 
 
+@pytest.mark.slow
 def test_when_all_are_lost_what_was_measured_is_kept(tmp_path, monkeypatch, capsys):
     lost = {"bases": [""] * 150 + LOST}
     simulated(tmp_path, monkeypatch, lost, lost)

@@ -35,6 +35,7 @@ def test_base_is_one_of_the_variants_where_the_space_has_it(sorting):
     assert classifier.policy(named) == opened.meaning.base
 
 
+@pytest.mark.slow
 def test_what_other_types_and_architectures_get_is_known(sorting):
     session, opened = sorting
     (policies,) = selected_policies(session, opened, "sm90").values()

@@ -79,6 +79,7 @@ def test_a_tree_that_is_called_as_a_later_release_is_read_as_what_it_holds(tmp_p
     assert cub.model_dump() == tree.open_tree(made).model_dump()
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_members_with_older_names_are_answered(capsys, named_otherwise):

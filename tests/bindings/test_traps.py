@@ -259,6 +259,7 @@ def test_run_length_encoding_has_two_families_of_each_name(version):
     assert spaces == {"detail::rle::encode", "detail::rle::non_trivial_runs"}
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_lookahead_shadows_lookback_on_sm100_and_not_on_sm120():

@@ -78,6 +78,7 @@ def test_a_tuning_is_written_proved_and_told(capsys, tree, three):
     assert others(err) == []
 
 
+@pytest.mark.slow
 def test_what_is_there_already_is_not_written_again(capsys, tree, three):
     assert apply(capsys, tree, three, "--check")[0] == 1
     assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
@@ -163,6 +164,7 @@ def test_nothing_is_cut_and_no_line_of_prose_is_wider(capsys, monkeypatch, tree,
         assert LABEL in head
 
 
+@pytest.mark.slow
 def test_an_uncommitted_change_of_a_written_file_is_named_and_stays(capsys, tree, three, workplace):
     mine = header("3.0.1", HEADER) + b"// mine\n"
     git(workplace, "init", "-q")
@@ -178,6 +180,7 @@ def test_an_uncommitted_change_of_a_written_file_is_named_and_stays(capsys, tree
     assert tuned(tree).read_bytes() == written() + b"// mine\n"
 
 
+@pytest.mark.slow
 def test_a_link_inside_of_the_tree_stays_a_link(capsys, tree, three):
     elsewhere = tree / "elsewhere.cuh"
     shutil.move(tuned(tree), elsewhere)
@@ -194,6 +197,7 @@ def test_a_link_inside_of_the_tree_stays_a_link(capsys, tree, three):
     assert elsewhere.read_bytes() == header("3.0.1", HEADER)
 
 
+@pytest.mark.slow
 def test_a_header_with_carriage_returns_keeps_them(capsys, tree, three):
     tuned(tree).write_bytes(header("3.0.1", HEADER).replace(b"\n", b"\r\n"))
     _, diff, _ = apply(capsys, tree, three, "--diff", "-q")
@@ -205,6 +209,7 @@ def test_a_header_with_carriage_returns_keeps_them(capsys, tree, three):
     assert tuned(tree).read_bytes() == written().replace(b"\n", b"\r\n")
 
 
+@pytest.mark.slow
 def test_a_header_without_a_last_line_end_gets_none(capsys, tree, three):
     tuned(tree).write_bytes(header("3.0.1", HEADER).rstrip())
     assert apply(capsys, tree, three, "-q")[0] == 0
@@ -453,6 +458,7 @@ def test_without_a_compiler_nothing_is_written(capsys, monkeypatch, tmp_path, tr
     assert tuned(tree).read_bytes() == header("3.0.1", HEADER)
 
 
+@pytest.mark.slow
 def test_a_second_apply_builds_on_the_first(capsys, tree, three, tmp_path):
     other = database(tmp_path / "b.db", {("I64", "I32"): LABEL})
     assert apply(capsys, tree, three, "-q")[0] == 0

@@ -35,6 +35,7 @@ def test_every_header_that_holds_policies_is_bound(version):
     assert named - known == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", sampled(CHANGES, "3.6.0"))
 def test_a_value_that_changes_in_a_header_without_entries_is_told(capsys, tmp_path, version):
     made = {

@@ -36,6 +36,7 @@ def counts(data, arch):
     return share["counts"]
 
 
+@pytest.mark.slow
 def test_every_workload_has_a_status_on_every_architecture(capsys):
     found = document(capsys)
     assert found["archs"] == ["sm80", "sm90", "sm100"]
@@ -49,6 +50,7 @@ def test_every_workload_has_a_status_on_every_architecture(capsys):
     assert counts(found, "sm100") == {**others, "default": every - sum(others.values())}
 
 
+@pytest.mark.slow
 def test_sm100_radix_sort_of_wider_keys_is_unreachable(capsys):
     """NVIDIA/cccl#11083."""
     found = document(capsys, "radix_sort", "-R", "cub.bench.radix_sort.keys", "--arch", "sm100")
@@ -60,6 +62,7 @@ def test_sm100_radix_sort_of_wider_keys_is_unreachable(capsys):
     }
 
 
+@pytest.mark.slow
 def test_a_disabled_entry_tells_the_recorded_reason(capsys):
     given = ("-R", THREE, "-a", "T=[I8,I16]", "-a", "OffsetT=I32", "--arch", "sm100")
     found = document(capsys, *given)
@@ -109,6 +112,7 @@ def test_databases_tell_what_they_could_fill(capsys, tmp_path):
     assert "(sm100), and asked is for sm90" in err
 
 
+@pytest.mark.slow
 def test_what_a_plan_rejects_is_not_promised(capsys, tmp_path):
     """The guide's own question: I32 wins, and the policy never asks the family for its size."""
     data = tmp_path / "demo.db"
@@ -161,6 +165,7 @@ def test_the_selector_trees_are_covered_too(capsys):
     assert counts(found, "sm100")["tuned"] > 5
 
 
+@pytest.mark.slow
 def test_conditions_that_are_commented_out_disable_what_they_would_decide(capsys):
     given = ("--cub", root("3.6.0"), "radix_sort", "--arch", "sm90", "--arch", "sm100")
     status, out, err = run(capsys, "audit", "coverage", *given, "--json", "-q")
@@ -180,6 +185,7 @@ def test_conditions_that_are_commented_out_disable_what_they_would_decide(capsys
     assert any("regresses for large problem sizes" in reason for reason in reasons)
 
 
+@pytest.mark.slow
 def test_conditions_that_are_no_code_are_named(capsys, tmp_path):
     name = "tuning_radix_sort.cuh"
     data = header("3.6.0", name)
@@ -202,6 +208,7 @@ def given(tmp_path):
     return ("-R", f"{THREE}$", "--arch", "sm100", "-q", "-o", tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_csv_has_a_line_for_each_cell(capsys, tmp_path, given):
     data = database(tmp_path / "run.db", {("I128", "I32"): LABEL}, "sm100")
     assert audit(capsys, *given, "--format", "csv", "--db", data)[0] == 0
@@ -212,6 +219,7 @@ def test_csv_has_a_line_for_each_cell(capsys, tmp_path, given):
     assert (filled["workload"], filled["variant"]) == ("T=I128 OffsetT=I32", LABEL)
 
 
+@pytest.mark.slow
 def test_markdown_has_the_same(capsys, tmp_path, given):
     assert audit(capsys, *given, "--format", "md", "--compare", root("3.2.0"))[0] == 0
     text = (tmp_path / "file").read_text()

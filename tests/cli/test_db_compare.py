@@ -158,6 +158,7 @@ def test_measured_databases_agree_with_themselves(capsys):
     assert "2 workloads of B are copies of A's, the same to the bit" in out.replace("\n  ", " ")
 
 
+@pytest.mark.slow
 def test_many_rows_take_seconds(tmp_path, capsys):
     """88 thousand rows on each side take two seconds; per row in Python they would take minutes."""
     for seed in (1, 2):

@@ -49,6 +49,7 @@ def policygen(folder, shim, number, *words):
     )
 
 
+@pytest.mark.slow
 def test_an_undo_that_was_done_is_no_failure_whichever_journal_cannot_be_removed(tmp_path, shim):
     """The store's transactions end by the removal of their journals; a single one fails."""
     ends = []

@@ -83,6 +83,7 @@ def test_another_value_than_was_written_is_found(capsys, applied):
     assert (wrong["before"]["items"], wrong["after"]["items"]) == (12, 11)
 
 
+@pytest.mark.slow
 def test_another_entry_that_changed_since_is_found(capsys, applied):
     data = tuned(applied).read_text()
     start = data.index("sm90_tuning<Input, OffsetT, input_size::_8, offset_size::_4>")
@@ -108,6 +109,7 @@ struct sm90_tuning<Input, OffsetT, input_size::_8, offset_size::_4>
 """
 
 
+@pytest.mark.slow
 def test_an_entry_that_takes_the_effect_away_is_found(capsys, applied):
     changed(applied, (WIDER, NARROWER + WIDER))
     status, out, _ = verify(capsys, applied, "-q")
@@ -117,6 +119,7 @@ def test_an_entry_that_takes_the_effect_away_is_found(capsys, applied):
     assert ": the compiler takes other values proof: 0 workloads changed" in words
 
 
+@pytest.mark.slow
 def test_a_header_that_no_longer_compiles_is_told(capsys, applied):
     with_items(applied, "none")
     status, out, err = verify(capsys, applied, "-q")

@@ -88,6 +88,7 @@ def test_standard_output_holds_the_header_alone(capsys, sums):
     assert quietly == (0, out, "")
 
 
+@pytest.mark.slow
 def test_json_says_what_became_of_each_workload(capsys, sums):
     status, out, _ = emit(
         capsys, sums, "--json", "-q", "-o", "1-tunings.h", "--algorithm", "reduce"
@@ -117,6 +118,7 @@ def test_verbosely_every_workload_is_told(capsys, sums):
     assert "fallback cub.bench.reduce.sum T=F64 OffsetT=I64: " in err
 
 
+@pytest.mark.slow
 def test_a_header_that_does_something_else_is_not_written(capsys, tmp_path, monkeypatch):
     name, won = "cub.bench.reduce.deterministic", {("F32", "I32"): "ipt_9.tpb_160"}
     benchmark_database(tmp_path / "run.db", name, "3.6.0", GPUS["sm90"], won)
@@ -213,6 +215,7 @@ class Elsewhere:
         return {point: Selected({"threads": 1}) for point in points}
 
 
+@pytest.mark.slow
 def test_of_several_versions_the_one_with_the_base_of_the_tree_counts(
     capsys, monkeypatch, tmp_path
 ):

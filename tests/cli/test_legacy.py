@@ -72,6 +72,7 @@ def test_families_are_left_and_plan_apply_and_review_say_so(capsys, selectors, m
     ask(capsys, "undo", selectors)
 
 
+@pytest.mark.slow
 def test_a_plan_that_writes_no_return_says_nothing_of_families(capsys, selectors, tmp_path):
     path = tmp_path / "none.db"
     benchmark_database(path, KEYS, "3.6.0", GPUS["sm100"], {("F32", "I32"): None})

@@ -78,6 +78,7 @@ def test_a_toolkit_is_read_and_not_written(places, capsys):
     assert is_as_it_was(tree)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workplace")
 def test_the_tree_that_one_stands_in_is_written_to(capsys, monkeypatch, tree):
     monkeypatch.chdir(tree)

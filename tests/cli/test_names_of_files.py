@@ -46,6 +46,7 @@ def written(places, capsys):
     return write
 
 
+@pytest.mark.slow
 def test_no_document_of_a_tree_or_of_databases_names_one(places, written):
     tree, old = root("3.0.1"), places / "tree"
     data = database(places / "data/run.db")
@@ -71,6 +72,7 @@ def test_no_document_of_a_tree_or_of_databases_names_one(places, written):
     written("db", "export", data, "-o", "rows.csv")
 
 
+@pytest.mark.slow
 def test_no_document_of_a_change_names_one(places, written):
     tree, data = places / "tree", database(places / "data/run.db")
     there = ("--cub", tree)

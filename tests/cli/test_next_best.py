@@ -55,6 +55,7 @@ def cost(action):
     return f"{own:.6f} instead of {best:.6f}, {1 - own / best:.1%} less"
 
 
+@pytest.mark.slow
 def test_what_an_entry_cannot_say_is_rejected_with_what_is_next_best_and_its_cost(capsys, tmp_path):
     tree = tree_of(tmp_path / "tree", "3.0.1")
     db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD, FOURTH)})
@@ -71,6 +72,7 @@ def test_what_an_entry_cannot_say_is_rejected_with_what_is_next_best_and_its_cos
     assert [v["variant"] for one in document["instead"] for v in one["variants"]] == [THIRD]
 
 
+@pytest.mark.slow
 def test_the_next_best_is_written_proven_and_made_again_where_it_is_asked_for(capsys, tmp_path):
     tree = tree_of(tmp_path / "tree", "3.0.1")
     db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD, FOURTH)})
@@ -106,6 +108,7 @@ def test_a_plan_whose_next_best_is_changed_is_refused(capsys, tmp_path):
         assert err.startswith(f"policygen: error: {message}")
 
 
+@pytest.mark.slow
 def test_workloads_of_one_entry_get_the_joint_variant_that_it_can_say(capsys, tmp_path):
     """Integers and floats share it; what is best for both in the worst case is another one."""
     tree = tree_of(tmp_path / "tree", "3.0.1")
@@ -128,6 +131,7 @@ def test_workloads_of_one_entry_get_the_joint_variant_that_it_can_say(capsys, tm
     assert run(capsys, "apply", "-q", "--cub", tree, "--plan", "plan.json")[0] == 0
 
 
+@pytest.mark.slow
 def test_what_a_policy_gives_all_is_known_by_the_compiler_and_the_next_best_has_it(
     capsys, tmp_path
 ):
@@ -158,6 +162,7 @@ def test_what_a_policy_gives_all_is_known_by_the_compiler_and_the_next_best_has_
     assert run(capsys, "verify-effect", "-q", "--cub", tree, "--arch", "sm90")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_function_that_makes_policies_takes_a_hint_and_the_family_beside_it_the_next_best(
     capsys, tmp_path
 ):

@@ -101,6 +101,7 @@ def test_benchmarks_show_what_calls_show(capsys, checkout):
     assert f"{SUM} T=F32 on sm90\n  different DeviceScanKernel" in out
 
 
+@pytest.mark.slow
 def test_dumps_of_benchmarks_are_not_compared_with_those_of_calls(capsys, checkout, tmp_path):
     given = ("-R", f"{SUM}$", "-a", "T=F32", "--arch", "sm90")
     status, _, err = verify(capsys, checkout, *given, "--save", tmp_path / "kept", "-q")
@@ -116,6 +117,7 @@ def test_dumps_of_benchmarks_are_not_compared_with_those_of_calls(capsys, checko
     assert "Compare them with --benchmarks." in err
 
 
+@pytest.mark.slow
 def test_what_is_absent_is_told(capsys, checkout, monkeypatch, tmp_path):
     edit(checkout, ENTRY)
     given = ("--base", root("3.0.1"), "--arch", "sm90")
@@ -141,6 +143,7 @@ def test_what_is_absent_is_told(capsys, checkout, monkeypatch, tmp_path):
     assert f"Install it: {add('benchmarks')}; " in err
 
 
+@pytest.mark.slow
 def test_a_benchmark_without_kernels_of_its_algorithm_is_refused(capsys, checkout):
     place = checkout / "cub/benchmarks/bench/scan/exclusive/sum.cu"
     place.write_text(BENCH.replace("cub::DeviceScan::ExclusiveSum(nullptr", "(void)(0"))

@@ -73,6 +73,7 @@ def test_results_are_written_into_the_own_header(project, capsys):
     assert "mine.blend" in out
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_what_another_tuner_measured_is_written_into_the_own_header(project, capsys):
     space = {"ipt": [8, 12, 16], "tpb": [128, 192, 256]}

@@ -32,6 +32,7 @@ def review(capsys, tree, base):
     return status, json.loads(out), err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["after", "before"])
 def test_a_review_of_a_side_that_does_not_compile_tells_the_rest(capsys, broken, when):
     sides = (broken, root("3.0.1")) if when == "after" else (root("3.0.1"), broken)
@@ -48,6 +49,7 @@ def test_a_review_of_a_side_that_does_not_compile_tells_the_rest(capsys, broken,
     assert "command failed with status" in err
 
 
+@pytest.mark.slow
 def test_a_header_that_cannot_be_read_is_told_and_the_rest_is_compared(capsys, tmp_path):
     data = header("3.0.1", HEADER)
     changed = {
@@ -64,6 +66,7 @@ def test_a_header_that_cannot_be_read_is_told_and_the_rest_is_compared(capsys, t
     assert {row["benchmark"] for row in found["others"]} > {"cub.bench.merge.keys"}
 
 
+@pytest.mark.slow
 def test_a_family_of_another_shape_ends_the_question_of_its_header_alone(capsys, tmp_path):
     data = header("3.0.1", HEADER)
     data = data.replace(b"template <class InputT,\n", b"template <class, class InputT,\n")
@@ -81,6 +84,7 @@ def test_a_family_of_another_shape_ends_the_question_of_its_header_alone(capsys,
     assert why in err
 
 
+@pytest.mark.slow
 def test_what_one_side_does_not_answer_is_neither_equal_nor_different(capsys, broken):
     arguments = ("--arch", "sm100", "--json", "-q", "--cub", broken, "--compare", root("3.0.1"))
     names = ("three_way_partition", "merge")
@@ -93,6 +97,7 @@ def test_what_one_side_does_not_answer_is_neither_equal_nor_different(capsys, br
     assert all(row["before"] and row["after"] for row in found["different"])
 
 
+@pytest.mark.slow
 def test_coverage_counts_what_is_answered(capsys, broken):
     names = ("three_way_partition", "merge")
     status, out, _ = run(

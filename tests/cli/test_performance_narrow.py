@@ -59,6 +59,7 @@ def written(plan):
     return {action.workload["T"] for action in plan.actions if action.written}
 
 
+@pytest.mark.slow
 def test_what_is_slower_is_left_out_and_the_rest_is_written_and_proved(
     applied, capsys, tree, tmp_path
 ):
@@ -97,6 +98,7 @@ def test_what_may_be_so_much_slower_stays(applied):
     assert narrow_plan(applied, measured(applied.cub, tolerance=0.1, I32=1.09, I16=0.93)) is None
 
 
+@pytest.mark.slow
 def test_what_shares_an_entry_keeps_what_it_had(capsys, tree, tmp_path):
     data = database(tmp_path / "run.db", {("I32", "I32"): LABEL})
     assert run(capsys, "apply", "--db", data, "--arch", "sm90", "--cub", tree, "-q")[0] == 0
@@ -144,6 +146,7 @@ def verify(capsys, tree, *more):
     return run(capsys, "verify-performance", *given, "--processes", "3", *more)
 
 
+@pytest.mark.slow
 def test_an_apply_is_measured_against_what_it_replaced_and_what_it_claims(
     capsys, tree, tmp_path, gpu, monkeypatch
 ):

@@ -76,6 +76,7 @@ def test_quiet_prints_findings_alone(capsys):
     assert "workloads tried" not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 160])
 def test_no_line_is_wider_than_the_terminal(capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -99,12 +100,14 @@ def test_json_is_one_document_that_the_schema_knows(capsys):
     assert document["unasked"] == []
 
 
+@pytest.mark.slow
 def test_a_header_of_which_every_entry_is_selected_is_fine(capsys):
     status, out, _ = run(capsys, "histogram")
     assert status == 0
     assert "entries, 0 never selected" in out
 
 
+@pytest.mark.slow
 def test_in_the_selector_dialect_the_entries_of_the_old_dispatchers_are_tried(capsys):
     status, out, _ = run(capsys, "three_way_partition", "-q", cub=root("3.6.0"))
     assert status == 1
@@ -142,6 +145,7 @@ def test_returns_that_benchmarks_do_not_have_are_told_with_a_call(capsys):
     assert all("Op=minimum" in one["example"] for one in returns)
 
 
+@pytest.mark.slow
 def test_keys_that_an_iterator_makes_up_are_tried(capsys, tmp_path):
     """Where all architectures look ahead, the returns of the lookback policy are theirs alone."""
     data = replaced(
@@ -176,6 +180,7 @@ def test_a_header_without_families_has_nothing_to_be_tried(capsys):
     assert "0 entries, 0 never selected; 0 by no benchmark" in out
 
 
+@pytest.mark.slow
 def test_a_family_that_no_binding_knows_is_named(capsys, tmp_path):
     text = header("3.0.1", THREE).decode()
     at = text.rindex("template", 0, text.index("struct policy_hub"))
@@ -186,6 +191,7 @@ def test_a_family_that_no_binding_knows_is_named(capsys, tmp_path):
     assert "not asked: cub::detail::three_way_partition::sm95_tuning" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_a_header_that_does_not_compile_says_nothing_of_entries(capsys, tmp_path):
     wrong = ("struct policy_hub\n{", "struct policy_hub\n{\n  using wrong = not_declared;")
     data = replaced(header("3.0.1", THREE), wrong)

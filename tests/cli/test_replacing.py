@@ -69,6 +69,7 @@ def test_a_review(capsys, form):
     refused(capsys, f"review.{form}", "review", *given, "-o")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_a_plot(capsys, kind):
     given = ("db", "plot", "demo.db", "-R", "cub.bench.radix", "-a", "T{ct}=I8", "-o")

@@ -49,6 +49,7 @@ def other(tmp_path_factory):
     return changed_tree(folder, "3.0.1", {"tuning_three_way_partition.cuh": data})
 
 
+@pytest.mark.slow
 def test_workloads_with_the_same_values_stand_together(capsys):
     arguments = ("three_way_partition", "--arch", "100", "-a", "T=[I32,F32]")
     status, out, err = run(capsys, *arguments)
@@ -77,6 +78,7 @@ def test_verbose_gives_each_workload_its_own_lines(capsys):
     assert out.count("tuned, tuning_three_way_partition.cuh:") == 4
 
 
+@pytest.mark.slow
 def test_quiet_prints_rows_alone(capsys):
     arguments = ("three_way_partition", "--arch", "sm100", "-a", "T=F32", "-q")
     status, out, err = run(capsys, *arguments)
@@ -95,6 +97,7 @@ def test_no_line_is_wider_than_the_terminal(capsys, monkeypatch, columns):
         assert "inherited from sm90" in out
 
 
+@pytest.mark.slow
 def test_json_is_one_document_that_the_schema_knows(capsys):
     arguments = ("three_way_partition", "--arch", "sm90", "--arch", "sm100", "-a", "T=I16")
     status, out, err = run(capsys, *arguments, "--json")
@@ -111,12 +114,14 @@ def test_json_is_one_document_that_the_schema_knows(capsys):
     ]
 
 
+@pytest.mark.slow
 def test_without_an_arch_those_that_the_tree_has_tunings_for_are_asked(capsys):
     arguments = ("three_way_partition", "-a", "T=I8", "--json", "-q")
     _, out, _ = run(capsys, *arguments, cub=root("3.6.0"))
     assert json.loads(out)["archs"] == ["sm80", "sm90", "sm100", "sm107"]
 
 
+@pytest.mark.slow
 def test_a_regex_narrows_the_benchmarks(capsys):
     _, out, _ = run(capsys, "-R", THREE, "-a", "T=I8", "--arch", "100", "-q", "--json")
     assert {row["benchmark"] for row in json.loads(out)["rows"]} == {THREE}
@@ -125,6 +130,7 @@ def test_a_regex_narrows_the_benchmarks(capsys):
 COMPARE = ("three_way_partition", "--arch", "sm100", "--compare")
 
 
+@pytest.mark.slow
 def test_a_comparison_shows_what_differs(capsys, other):
     status, out, err = run(capsys, *COMPARE, root("3.0.1"), cub=other)
     assert status == 1
@@ -164,6 +170,7 @@ def test_a_comparison_as_json(capsys, other):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 160])
 def test_a_comparison_of_two_dialects_keeps_within_the_terminal(capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -179,6 +186,7 @@ def git(folder, *arguments):
     subprocess.run(command, check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_a_revision_is_compared_with_the_work_tree(capsys, tmp_path_factory):
     repository = tmp_path_factory.mktemp("repository")
     copied_tree(repository, "3.0.1")
@@ -237,6 +245,7 @@ def test_a_mistyped_question_is_told(capsys, arguments, message):
     assert err.startswith(f"policygen: error: {message}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.0.1", "3.6.0"])
 def test_an_arch_that_nvcc_cannot_compile_for_can_be_asked_for(capsys, version):
     arguments = ("-R", THREE, "-a", "T=I8", "--arch", "sm35", "-q", "--json")
@@ -285,6 +294,7 @@ def test_a_header_that_cannot_be_read_is_a_problem_of_the_document(capsys, tmp_p
     assert len(json.loads(out)["problems"]) == 1
 
 
+@pytest.mark.slow
 def test_a_line_shows_on_a_terminal_how_far_it_is_and_goes_away(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     _, _, err = run(capsys, "three_way_partition", "--arch", "100", "-a", "T=[I32,F32]")
@@ -295,12 +305,14 @@ def test_a_line_shows_on_a_terminal_how_far_it_is_and_goes_away(capsys, monkeypa
     assert {len(line) for line in err.split("\r\x1b[K")} <= {0, 29}
 
 
+@pytest.mark.slow
 def test_an_algorithm_without_entries_is_asked_where_its_defaults_change(capsys):
     status, out, _ = run(capsys, "merge", "-a", "KeyT=I8", cub=root("3.6.0"))
     assert status == 0
     assert "5 workloads on sm50, sm60, sm80, sm90, sm100" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_trees_are_compared_on_the_architectures_of_either(capsys, tmp_path):
     """CUB 3.6.0 has returns for sm107, and 3.5.0 has none."""
     one = ("scan_by_key", "-a", "KeyT=I32", "--json", "-q")

@@ -89,6 +89,7 @@ def test_the_proof_of_a_review_is_that_of_verify_effect_and_costs_no_other_quest
     assert document(capsys, "--cub", tree)["effect"] == json.loads(out)
 
 
+@pytest.mark.slow
 def test_its_commands_make_the_change_again(capsys, tree, tmp_path):
     winners = {("I32", "I32"): LABEL, ("I8", "I32"): OTHER, ("I64", "I64"): OTHER}
     data = database(tmp_path / "run.db", winners)
@@ -113,6 +114,7 @@ def test_its_commands_make_the_change_again(capsys, tree, tmp_path):
     assert {**json.loads(text), "remarks": []} == {**found, "remarks": []}
 
 
+@pytest.mark.slow
 def test_a_change_without_a_label_is_found_in_databases_by_its_values(capsys, tree, tmp_path):
     """Somebody typed values that were measured, and are slower; no comment says which they are."""
     data = database(tmp_path / "a.db", {("I32", "I32"): OTHER})
@@ -160,6 +162,7 @@ def hand_edited(folder, *changes):
     return changed_tree(folder, "3.0.1", {SCAN: replaced(header("3.0.1", SCAN), *changes)})
 
 
+@pytest.mark.slow
 def test_a_change_by_hand_gets_the_same_page(capsys, tmp_path):
     tree = hand_edited(tmp_path, ENTRY)
     given = ("--cub", tree, "--base", root("3.0.1"))
@@ -252,6 +255,7 @@ def test_a_review_that_was_saved_is_written_again_without_a_tree(capsys, tmp_pat
     assert "cannot read" in review(capsys, "--from", tmp_path / "none")[2]
 
 
+@pytest.mark.slow
 def test_machine_code_is_run_or_read(capsys, applied, tmp_path):
     tree, _ = applied
     given = ("-R", f"{THREE}$", "-a", "T=I32", "-a", "OffsetT=I32", "--arch", "sm90")
@@ -285,6 +289,7 @@ AGENTS = "tuning_adjacent_difference.cuh"
 EVERYWHERE = ("Nominal8BItemsToItems<ValueT>(7)", "(11)")
 
 
+@pytest.mark.slow
 def test_how_much_machine_code_would_be_compiled_is_said_before(capsys, tmp_path, monkeypatch):
     data = replaced(header("3.0.1", AGENTS), EVERYWHERE)
     tree = changed_tree(tmp_path, "3.0.1", {AGENTS: data})
@@ -357,6 +362,7 @@ def test_what_cannot_be_compared_is_told(capsys, tree, tmp_path):
     assert review(capsys, "--cub", tree, "--base", tmp_path)[0] == 2
 
 
+@pytest.mark.slow
 def test_edits_that_are_not_committed_are_reviewed(capsys, tmp_path):
     tree = committed_tree(tmp_path / "tree")
     place = tree / "cub/device/dispatch/tuning" / SCAN

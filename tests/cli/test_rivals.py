@@ -43,6 +43,7 @@ def decisions(actions):
     return Counter((one["benchmark"], one["decision"]) for one in actions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("better", "worse"), [(LOOKAHEAD, LOOKBACK), (LOOKBACK, LOOKAHEAD)])
 def test_the_better_one_is_written_and_proved(capsys, tmp_path, better, worse):
     tree = tree_of(tmp_path)
@@ -71,6 +72,7 @@ def test_one_that_finds_nothing_is_no_obstacle(capsys, tmp_path):
     assert (LOOKBACK, "sm100") in names  # it is said that they change
 
 
+@pytest.mark.slow
 def test_what_shares_the_entry_of_the_worse_one_gives_way(capsys, tmp_path):
     tree = tree_of(tmp_path)
     lookback = measured(tmp_path, LOOKBACK, 0.1, [*INTS, FLOAT])
@@ -81,6 +83,7 @@ def test_what_shares_the_entry_of_the_worse_one_gives_way(capsys, tmp_path):
     assert reason == f"{LOOKAHEAD} is better for other calls of this entry"
 
 
+@pytest.mark.slow
 def test_scores_against_different_bases_are_not_compared(capsys, tmp_path):
     tree = tree_of(tmp_path)
     gpu = GPUS["sm100"].replace("B200", "GB200")

@@ -81,6 +81,7 @@ def test_an_entry_of_sm90_changes_its_own_kernels_there_and_nothing_on_sm80(caps
     assert "\n  different DeviceScanKernel<policy_hub<float, float, float, unsigned int," in out
 
 
+@pytest.mark.slow
 def test_a_comment_compiles_nothing(capsys, tmp_path, monkeypatch):
     tree = scan_tree(tmp_path, ("namespace scan\n{", "// one\n\n/* two\n */ namespace scan\n{"))
     monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "cache"))
@@ -98,6 +99,7 @@ def test_a_comment_compiles_nothing(capsys, tmp_path, monkeypatch):
     assert " ".join(others(err)).startswith("at most 64 compiles: 32 workloads, ")
 
 
+@pytest.mark.slow
 def test_another_architecture_renames_kernels_and_changes_none(capsys, tree, tmp_path):
     data = database(tmp_path / "run.db")
     given = ("--db", data, "--arch", "sm120", "--any-gpu", "--cub", tree, "--no-prove", "-q")
@@ -245,6 +247,7 @@ def test_a_kernel_that_is_gone_or_new_is_told(capsys, tree, saved):
     assert "only after:" in out
 
 
+@pytest.mark.slow
 def test_what_does_not_compile_is_neither_equal_nor_different(capsys, tree):
     edited(tree, ("struct policy_hub\n{", "struct policy_hub\n{\n  static_assert(sizeof(T) == 0);"))
     given = ("--cub", tree, "--base", root("3.0.1"), *ONE, "--arch", "sm90")
@@ -291,6 +294,7 @@ def test_without_a_compiler_the_extra_is_named(capsys, tree, monkeypatch, tmp_pa
     assert "CUDA_HOME" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", sampled([signal.SIGINT, signal.SIGTERM], signal.SIGINT))
 def test_interrupted_it_leaves_no_process_and_a_usable_cache(tree, tmp_path, end):
     real = find_toolchain().nvcc
@@ -348,6 +352,7 @@ def planned_compiles(capsys, *arguments):
     return data
 
 
+@pytest.mark.slow
 def test_only_what_the_change_can_touch_is_compiled_and_the_changed_comes_first(
     capsys, tree, three, monkeypatch, tmp_path
 ):
@@ -391,6 +396,7 @@ def test_what_was_written_is_told_as_written_and_is_no_failure(capsys, tree, thr
     assert sum(row["different"] for row in found["rows"]) == 0
 
 
+@pytest.mark.slow
 def test_a_difference_that_nobody_wrote_is_one(capsys, tree, tmp_path):
     """An edit by hand has no plan that could have meant it."""
     edited(tree, ENTRY_OF_THREE)
@@ -400,6 +406,7 @@ def test_a_difference_that_nobody_wrote_is_one(capsys, tree, tmp_path):
     assert {one["workload"]["T"] for one in found["different"]} == {"I32", "F32"}
 
 
+@pytest.mark.slow
 def test_what_an_entry_is_inherited_by_is_touched_on_the_architectures_of_the_heirs(
     capsys, tmp_path
 ):

@@ -33,6 +33,7 @@ def measured(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, selectors, measured):
     given = ("--cub", selectors, "-q")
     status, out, err = run(
@@ -125,6 +126,7 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     assert (selectors / TUNINGS / HEADER).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_what_later_architectures_get_is_told(capsys, selectors, tmp_path):
     path = tmp_path / "run.db"
     won = {("I16", "I32"): "ipt_22.tpb_384"}
@@ -146,6 +148,7 @@ def test_what_later_architectures_get_is_told(capsys, selectors, tmp_path):
     assert "T=I16 OffsetT=I32 on sm103 " in inherit
 
 
+@pytest.mark.slow
 def test_results_reach_no_architecture_that_the_tree_does_not_name(capsys, tmp_path):
     """On 3.5.0 nothing stands for sm107 and sm110, and both take what sm103 and sm100 get."""
     name = "tuning_scan_by_key.cuh"

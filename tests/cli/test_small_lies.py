@@ -91,6 +91,7 @@ def test_a_ratio_is_no_per_cent(name, value, told):
     assert str(caught.value) == f"{told}\n  It is a ratio, not per cent: {value / 100:g}."
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_a_share_that_is_missed_is_told(capsys):

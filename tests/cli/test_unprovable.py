@@ -29,6 +29,7 @@ def asking(tree, text):
     return data.count("\n") + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -90,6 +91,7 @@ def test_what_lies_beside_the_tunings_is_reviewed_though_no_tuning_header_differ
     assert "tests MYSTERY, which nothing that the header reads defines before" in out
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_nothing_is_applied_with_a_proof(capsys, tree, three):
     line = 1 + asking(tree, MYSTERY)
@@ -118,6 +120,7 @@ def test_the_effect_of_what_was_applied_is_not_provable(capsys, tree, three, tex
     assert "the tunings are not provable" in err
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_what_is_put_together_from_words_shows_in_the_compile(capsys, tree):
     asking(tree, PASTED)

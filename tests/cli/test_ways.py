@@ -56,6 +56,7 @@ def words_of(command, tree=None):
     return words
 
 
+@pytest.mark.slow
 def test_the_best_real_result_has_two_ways_on_a_tree_with_selectors(capsys):
     given = ("--db", DB, "--arch", "sm90", "--cub", root("3.6.0"))
     made = planned(capsys, *given)
@@ -78,6 +79,7 @@ def test_the_best_real_result_has_two_ways_on_a_tree_with_selectors(capsys):
     assert f"// {BEST} " in Path("my_tunings.cuh").read_text()
 
 
+@pytest.mark.slow
 def test_on_a_tree_before_selectors_a_program_of_ones_own_takes_it(capsys):
     tree = root("3.0.1")
     given = ("--db", DB, "--arch", "sm90", "--cub", tree)

@@ -38,6 +38,7 @@ def as_it_is(capsys, *options):
     return rows_of(resolved(capsys, rocprim_tree("5.7.1"), *options)[0])
 
 
+@pytest.mark.slow
 def test_a_header_that_does_not_compile_ends_its_site_alone(tmp_path, capsys):
     broken = text_of(REDUCE).replace("reduce_config<256, 16,", "reduce_config<unheard_of, 16,")
     tree = changed_tree(tmp_path, {REDUCE: broken})

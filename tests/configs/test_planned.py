@@ -78,6 +78,7 @@ def changed(before, after):
     }
 
 
+@pytest.mark.slow
 def test_ten_changes_are_resolved_as_written_and_nothing_else_changes(tree, capsys):
     document = everywhere(capsys, tree)
     before, bytes_before = values_of(document), contents(tree)
@@ -129,6 +130,7 @@ def undone(capsys, tree):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_is_worse_stays_as_it_is_while_others_go_in(tree, capsys):
     document = on(capsys, tree, "gfx90a", "-R", "rocprim.device_reduce$")
     before = values_of(document)
@@ -213,6 +215,7 @@ def test_a_removed_config_comes_back_with_the_same_selections(tree, capsys):
     assert sorted(path.read_text().split("\n")) == sorted(real.split("\n"))
 
 
+@pytest.mark.slow
 def test_all_configs_of_an_architecture_come_back_with_the_same_selections(tree, capsys):
     before = everywhere(capsys, tree, "-R", "rocprim.device_reduce$")
     document = on(capsys, tree, "gfx90a", "-R", "rocprim.device_reduce$")
@@ -243,6 +246,7 @@ def test_all_configs_of_an_architecture_come_back_with_the_same_selections(tree,
     assert path.read_text() == cut
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("benchmark", "remark", "workload"),
     [
@@ -274,6 +278,7 @@ def test_a_config_is_added_for_numbers_and_for_no_values(tree, capsys, benchmark
     assert sorted(path.read_text().split()) == sorted(real.split())
 
 
+@pytest.mark.slow
 def test_one_part_of_radix_sort_is_not_chosen_without_the_other(tree, capsys):
     before = contents(tree)
     asked = ("-R", "rocprim.device_radix_sort")
@@ -291,6 +296,7 @@ def test_one_part_of_radix_sort_is_not_chosen_without_the_other(tree, capsys):
     assert re.findall(r"^(update|add) ", applied(capsys, tree), re.M) == ["update"]
 
 
+@pytest.mark.slow
 def test_lines_end_as_those_of_the_header(tree, capsys):
     document = on(capsys, tree, "gfx90a", "-R", "rocprim.device_reduce$")
     path = tree / CONFIGS / REDUCE
@@ -303,6 +309,7 @@ def test_lines_end_as_those_of_the_header(tree, capsys):
     assert data.count(b"\n") == data.count(b"\r\n") == real.count("\n")
 
 
+@pytest.mark.slow
 def test_values_that_a_config_leaves_to_its_template_can_be_said(tree, capsys):
     """Those of radix sorts leave the rank algorithm out: its place is the last."""
     path = tree / CONFIGS / "device_reduce.hpp"
@@ -327,6 +334,7 @@ def test_values_that_a_config_leaves_to_its_template_can_be_said(tree, capsys):
     assert "::raking_reduce>" in path.read_text()
 
 
+@pytest.mark.slow
 def test_a_config_that_is_for_named_types_gets_other_values(tree, capsys):
     asked = ("-R", "rocprim.device_merge_sort_block_sort$")
     document = on(capsys, tree, "gfx906", *asked)
@@ -341,6 +349,7 @@ def test_a_config_that_is_for_named_types_gets_other_values(tree, capsys):
     }
 
 
+@pytest.mark.slow
 def test_an_architecture_without_configs_is_told(tree, capsys):
     """It is as others are: rocPRIM asks for architectures that it knows alone."""
     document = on(capsys, tree, "gfx90a", "-R", "rocprim.device_reduce$")

@@ -76,6 +76,7 @@ def scanned():
     return {one.name: (one, paths[one.name].read_bytes()) for one in found}
 
 
+@pytest.mark.slow
 def test_libclang_and_python_agree_on_every_workload_and_architecture(capsys, scanned):
     document, err = resolved(capsys, rocprim_tree(RELEASE))
     assert err == ""

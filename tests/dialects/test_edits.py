@@ -47,6 +47,7 @@ def other_key(entry, number):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1"))
 def test_an_update_and_a_new_entry_beside_it_fit_together(version):
     tried = 0

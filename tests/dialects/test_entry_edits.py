@@ -623,6 +623,7 @@ def insertions(header, data):
     return splice(header.name, data, edits), wanted
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1"))
 @pytest.mark.parametrize("write", [updates, insertions])
@@ -676,6 +677,7 @@ def test_members_stand_as_in_the_entry_beside_them(version):
     assert written >= 380
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize("write", [updates, insertions])

@@ -523,6 +523,7 @@ SAMPLES = 16
 """Workloads of a benchmark that are asked about: enough to find an entry, and to miss it."""
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize(

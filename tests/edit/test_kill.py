@@ -67,6 +67,7 @@ def each_is_there_under_a_name(tree):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_exchanges")
 def test_a_file_is_never_nowhere(tmp_path):
     for tree in kills(numbered(tmp_path, 2), Tree.apply):
@@ -108,6 +109,7 @@ def test_an_edit_that_a_killed_swap_took_out_is_put_into_its_place_again(tmp_pat
     assert True in found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_exchanges")
 @pytest.mark.parametrize("torn", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
@@ -131,6 +133,7 @@ def test_an_apply_that_is_killed_leaves_old_or_new(tmp_path, count, torn):
     assert ended == {("apply", (1,), "put back", ()), ("apply", (1,), "finished", ())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torn", [False, True])
 def test_an_undo_of_several_steps_that_is_killed_leaves_old_or_new(tmp_path, torn):
     def prepare(number):
@@ -195,6 +198,7 @@ def test_a_roll_back_that_is_killed_can_be_recovered(tmp_path, monkeypatch):
         all_are_old_or_new(tree)
 
 
+@pytest.mark.slow
 def test_an_apply_that_was_killed_can_be_completed(tmp_path):
     completed = 0
     for tree in kills(numbered(tmp_path, 3), Tree.apply, torn=True):
@@ -223,6 +227,7 @@ def test_a_completion_that_is_killed_can_be_completed(tmp_path):
     assert number > 10
 
 
+@pytest.mark.slow
 def test_the_command_after_a_kill_ends_what_was_begun(tmp_path):
     ends = set()
     for tree in kills(numbered(tmp_path, 3), Tree.apply):
@@ -241,6 +246,7 @@ def test_the_command_after_a_kill_ends_what_was_begun(tmp_path):
     assert ends == {"undone", message}
 
 
+@pytest.mark.slow
 def test_an_undo_that_was_interrupted_is_ended_and_no_more_is_undone(tmp_path):
     for number in range(1, 100):
         tree = Tree(tmp_path / str(number))

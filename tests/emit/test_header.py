@@ -68,6 +68,7 @@ ARG_CASES = [("3.5.0", name) for name in ARGS if "minmax" not in name]
 ARG_CASES += [("3.6.0", name) for name in ARGS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ARG_ALIASES)
 def test_what_cub_keeps_to_itself_is_named_once_and_all_else_is_short(version):
     results = every_result(version, wanted=lambda name: name.removeprefix("cub.bench.") in ARGS)
@@ -82,6 +83,7 @@ def test_what_cub_keeps_to_itself_is_named_once_and_all_else_is_short(version):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "name"), sampled(ARG_CASES, *ARG_CASES[-2:]))
 def test_the_example_of_an_arg_reduction_is_the_call_that_finds_the_selector(
     version, name, tmp_path

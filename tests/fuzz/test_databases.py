@@ -3,11 +3,14 @@
 import os
 import sys
 
+import pytest
+
 from tests.fuzz import databases
 
 COUNT = 40 * int(os.environ.get("POLICYGEN_FUZZ", "1"))
 
 
+@pytest.mark.slow
 def test_no_database_brings_policygen_down_or_writes_to_a_terminal():
     found = databases.run(COUNT, seed=1)
     sys.stdout.write(f"{dict(found)}\n")

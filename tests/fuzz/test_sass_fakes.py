@@ -215,6 +215,7 @@ def test_kernels_are_what_was_compiled_or_none(tools, recorded, tmp_path, capsys
     assert sum(count for kind, count in counts.items() if kind.endswith("refused")) > 25 * ROUNDS
 
 
+@pytest.mark.slow
 @SHARES
 def test_what_somebody_wrote_to_the_cache_is_made_anew(tools, recorded, tmp_path, capsys, share):
     rng, counts = random.Random(f"{SEED} {share}"), Counter()

@@ -6,6 +6,8 @@
 import os
 import sys
 
+import pytest
+
 from tests.fuzz import kills, plans
 
 TIMES = int(os.environ.get("POLICYGEN_FUZZ", "1"))
@@ -20,6 +22,7 @@ def test_no_damaged_or_forged_plan_brings_anything_into_a_header():
     assert sum(n for name, n in found.items() if name.endswith("refused")) > 20
 
 
+@pytest.mark.slow
 def test_no_kill_loses_anything():
     found = kills.run(40 * TIMES, seed=1)
     sys.stdout.write(f"{dict(found)}\n")

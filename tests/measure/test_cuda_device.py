@@ -53,6 +53,7 @@ def test_a_device_tells_what_it_is(device: CudaDevice) -> None:
     assert device.clocks().sm == 0  # the kernel that counts cycles does not run
 
 
+@pytest.mark.slow
 def test_a_workload_is_checked_and_timed_in_memory_that_is_given_back(device: CudaDevice) -> None:
     case, base = _opened(COPIED)
     assert device.open(case)  # the runner keeps what flushes the cache

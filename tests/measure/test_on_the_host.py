@@ -201,6 +201,7 @@ def test_all_that_has_a_run_is_tried(version: str) -> None:
     assert tried <= SEEN.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_storage_is_asked_for_and_then_enough_and_nothing_is_written_beside_it(case: Case) -> None:
     called = Called(case)

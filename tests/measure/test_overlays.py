@@ -62,6 +62,7 @@ def test_what_the_compiler_does_not_heed_is_refused(topk):
         deaf.one(space_of(topk.meant.benchmark).variant(label), label)
 
 
+@pytest.mark.slow
 def test_entries_come_to_policies_in_parts(reduce):
     """8 bytes: of 522 pairs 226 differ, as in trees that have public policies."""
     classifier = Classifier(space_of(reduce.meant.benchmark), reduce.meant)

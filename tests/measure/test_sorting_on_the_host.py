@@ -34,6 +34,7 @@ CASES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", sampled(CASES, QUICK), ids=str)
 def test_a_call_has_its_storage_launches_and_writes_nothing_beside_its_buffers(case: Case) -> None:
     called = Called(case)

@@ -120,6 +120,7 @@ def _run(version: str, name: str, values: str, subbench: str) -> WorkloadRun:
 HERE = of_each((one[0], one) for one in CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "name", "values", "subbench"), sampled(HERE, FAST))
 def test_a_workload_has_inputs_and_a_base_that_compile(version, name, values, subbench, tmp_path):
     run = _run(version, name, values, subbench)

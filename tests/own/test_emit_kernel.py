@@ -22,6 +22,7 @@ def emit(tmp_path, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_what_was_measured_goes_into_the_header(emit, tmp_path):
     header = tmp_path / "saxpy_tuning.cuh"
     arguments = ("--arch", "sm90", "--accept-unconfirmed", "-o", header)

@@ -161,6 +161,7 @@ def test_strategies_launch_what_they_say(tmp_path):
     assert not stub().harm
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_a_kernel_with_a_macro_and_its_inputs_compile(tmp_path):
     changed = (

@@ -196,6 +196,7 @@ def test_an_older_tree_with_selectors_serves_too(capsys, tmp_path):
     assert (one["since"], one["below"]) == ("3.5", "3.6")
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_commands_know_it_by_its_binding(capsys, checkout, tmp_path, unknown):
     source = place_in(checkout, "known/heaviest.cu")

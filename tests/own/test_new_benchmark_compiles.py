@@ -75,6 +75,7 @@ def variant_of(checkout, folder, workload, arguments, label):
     return compiles(checkout, source, "\n".join([*lines, ""]), folder)
 
 
+@pytest.mark.slow
 def test_structs_and_functors_of_ones_own(checkout, tmp_path):
     """3 items of 24 bytes are made of 18 of 4, and fewer threads fit."""
     ptx = variant_of(

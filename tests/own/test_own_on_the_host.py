@@ -146,6 +146,7 @@ def case(request, tmp_path):
         yield SimpleNamespace(run=run, counted=request.param in COUNTED)
 
 
+@pytest.mark.slow
 def test_it_compiles_and_runs_within_its_buffers(case):
     small, large = (Called(case, point) for point in case.run.points)
     assert not small.skips

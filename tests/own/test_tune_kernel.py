@@ -161,6 +161,7 @@ def test_what_others_wrote_stays(tune, tmp_path):
     assert "exists already, and is no file that policygen made" in told.err
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_other_architectures_keep_what_they_have(tune, tmp_path):
     small = "ipt_16.tpb_128"

@@ -31,6 +31,7 @@ def tune(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_a_header_and_a_program_are_for_ones_own_types(tune, capsys, tmp_path):

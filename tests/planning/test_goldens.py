@@ -97,6 +97,7 @@ def shown(planned):
     return "\n".join(rows) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", sampled(CASES, "add", "new family"))

@@ -94,6 +94,7 @@ def assert_same(folder, oracle, namespace, text):
                 assert lead(pretended[point].keys[name]) == lead(key), (point, arch, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sampled(TOYS, "a named type"))
 def test_of_sums(name, tmp_path):
     oracle = sums(TOYS[name], types=TYPES, offsets=("I32", "I64"))
@@ -101,6 +102,7 @@ def test_of_sums(name, tmp_path):
     assert_same(tmp_path, oracle, "reduce", TOYS[name] + SUM_MIN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sampled(KEYED_TOYS, "one that inherits"))
 def test_of_sums_by_key(name, tmp_path):
     oracle = by_key(KEYED_TOYS[name], pairs=PAIRS)

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 NAME = re.compile(r"\w+(<\d+(, \d+)*>)?")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "version",
     sampled(["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"], "3.0.1", "3.6.0"),

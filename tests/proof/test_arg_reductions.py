@@ -76,6 +76,7 @@ def selected(folder, version, calls):
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "calls"), sampled([("3.6.0", BOTH), ("3.5.0", "")], ("3.6.0", BOTH))
 )

@@ -29,6 +29,7 @@ NAMES = {
 COUNTS = {"threads", "items", "nominal_4b_items"}
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize("version", sampled(["3.5.0", "3.6.0"], "3.6.0"))

@@ -201,6 +201,7 @@ def tried(tmp_path, tmp_path_factory):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "name", "kind", "seed", "decides"), CASES)
 def test_a_review_tells_what_a_program_that_walks_all_chains_tells(
     tried, version, name, kind, seed, decides

@@ -89,6 +89,7 @@ def changed_header(version, name, seed):
     return data[:start] + new.encode() + data[end:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "name", "seed", "decides"), CASES)
 def test_a_review_tells_what_a_program_that_prints_all_policies_tells(
     tmp_path, version, name, seed, decides

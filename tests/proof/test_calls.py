@@ -89,6 +89,7 @@ def kernels(ptx):
     return policy, [name for name in done.stdout.splitlines() if "marker<" not in name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "dialect", "share"),
     sampled(
@@ -110,6 +111,7 @@ def test_the_kernels_of_each_call_carry_the_policy_that_the_binding_names(
     check_policies(called[share::6], version, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "dialect", "count"),
     sampled(

@@ -54,6 +54,7 @@ def test_nothing_is_said_of_fields_that_are_not_known():
     assert not differs(before, fewer)
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize(

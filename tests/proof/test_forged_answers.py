@@ -19,6 +19,7 @@ SHARED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize("text", [ROW, SHARED])

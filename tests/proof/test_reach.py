@@ -115,6 +115,7 @@ def families():
         yield from ((namespace, family) for family in three)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("namespace", "family"), list(families()))
 def test_a_member_that_is_misspelled_is_found_in_each_family(planted, clean, namespace, family):
     mistakes, result = planted
@@ -205,6 +206,7 @@ def new(misled, clean, file):
     ]
 
 
+@pytest.mark.slow
 def test_an_inheritance_from_an_entry_that_lacks_a_member_is_found(misled, clean):
     (found,) = new(misled, clean, "tuning_reduce_by_key.cuh")
     assert (found.family, found.cause) == ("sm100_tuning", "inherits without")
@@ -291,6 +293,7 @@ SM90 = "sm90_small_key_tuning"
 """Not asked for here."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", sampled(VERSIONS, "3.6.0"))
 def test_the_dead_radix_sort_tunings_are_found_in_each_version(version):
     """NVIDIA/cccl#11083: 26 entries for keys of 4 bytes and more, dead for 19 months."""
@@ -308,6 +311,7 @@ def test_the_dead_radix_sort_tunings_are_found_in_each_version(version):
     assert rest == {"float", "double"}
 
 
+@pytest.mark.slow
 def test_a_member_that_is_read_directly_is_missed_by_the_compiler(tmp_path):
     """Radix sort has no fallback: a misspelled member is an error, and nothing is unreachable."""
     text = header("3.0.1", "tuning_radix_sort.cuh").decode()

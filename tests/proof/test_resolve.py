@@ -272,6 +272,7 @@ def unit(version, arch, rows):
     yield "CUB_NAMESPACE_END"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", sampled(["sm90", "sm100"], "sm100"))
 def test_units_written_by_hand_agree(resolved, version, arch, tmp_path):
     source = tmp_path / "agree.cu"
@@ -281,6 +282,7 @@ def test_units_written_by_hand_agree(resolved, version, arch, tmp_path):
     assert done.returncode == 0, done.stderr[:4000]
 
 
+@pytest.mark.slow
 def test_a_value_that_is_not_selected_is_refused(resolved, version, tmp_path):
     """The check above can fail: for each algorithm."""
     source = tmp_path / "wrong.cu"

@@ -462,6 +462,7 @@ def test_the_compiler_answers_what_is_asked(tmp_path: Path) -> None:
     assert axis_type("I128", "3.0.1").cpp == "__int128_t"
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize("chain", [CUBS, OWN])

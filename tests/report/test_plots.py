@@ -212,6 +212,7 @@ def test_long_labels_are_broken() -> None:
     assert axes.axes[0].get_title() == "Bins=2048,\nEntropy=0.201,\nKey=0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 1), (4, 6), (8, 12)])
 def test_panels_are_large_enough_to_read(rows: int, columns: int) -> None:
     figure = drawn(panels(rows, columns, 2))

@@ -242,6 +242,7 @@ def test_rows_of_a_diff_keep_their_numbers():
     ]
 
 
+@pytest.mark.slow
 def test_a_comment_fits_and_says_how_much_was_cut():
     text = render(whole(), "md")
     assert "<script>" not in text.replace(DIFF, "")

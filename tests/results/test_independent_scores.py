@@ -174,6 +174,7 @@ def assert_same(found: dict[Key, dict[str, Four]], expected: dict[Key, dict[str,
             assert found[key][variant] == pytest.approx(four, rel=TOLERANCE, abs=0), (key, variant)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(databases())
 def test_scores_of_random_databases_agree(made: Made) -> None:

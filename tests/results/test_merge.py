@@ -333,6 +333,7 @@ def read_all(path, out):
     merge([path], out, force=True)
 
 
+@pytest.mark.slow
 def test_damaged_databases_give_our_errors_only(tmp_path):
     whole = tmp_path / "whole.db"
     generate(whole, variants=2, workloads=1, runtime=2, samples=4, declared=True, mess=SOME_MESS)

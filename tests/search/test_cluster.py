@@ -143,6 +143,7 @@ def test_a_unit_that_ends_all_workers_is_said_to(cluster, compiler):
     assert "one after the other" in caught.value.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", sampled(range(3), 1))
 def test_killed_workers_lose_no_unit(cluster, compiler, headers, killed):
     cluster.does(compile="takes long", seconds=0.2)
@@ -269,6 +270,7 @@ def test_when_all_workers_end_one_that_is_started_anew_goes_on(cluster, pool, so
     assert source[1][1].endswith("has ended; another one measures on")
 
 
+@pytest.mark.slow
 def test_work_that_ends_worker_after_worker_is_given_up(cluster, pool, unit_file):
     """Each that is asked for it ends, when it has had time to start."""
     for number in range(WORKERS):
@@ -319,6 +321,7 @@ def test_the_same_search_goes_on_at_once(client, pool, owner):
     assert len(again.first(owner, never)) == WORKERS
 
 
+@pytest.mark.slow
 def test_a_search_that_is_silent_for_long_loses_its_gpu(client, pool, source, owner, unit_file):
     """That is 2 seconds in these workers. When it is free again, the search has it back."""
     other = ClusterGpus(replace(client, patience=20.0), lambda _: None)
@@ -404,6 +407,7 @@ with distributed.LocalCluster(
 """
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_ends_ends_the_search(tmp_path, monkeypatch, headers):
     with subprocess.Popen(
         [sys.executable, "-c", SCHEDULER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -56,6 +56,7 @@ def run(ratios, tmp_path, monkeypatch):
     return lambda *more: main(arguments(tmp_path, ratios.address, *more))
 
 
+@pytest.mark.slow
 def test_a_search_on_workers(run, ratios, tmp_path, capsys):
     assert run("--json", "-q") == 0
     once_each(tmp_path)
@@ -70,6 +71,7 @@ def test_a_search_on_workers(run, ratios, tmp_path, capsys):
     assert len(set(cards.split(","))) == WORKERS
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_not_measured_again(run, ratios, tmp_path, capsys):
     assert run("-q") == 0
     before = rungs(tmp_path)
@@ -132,6 +134,7 @@ def wait_for_rows(folder, count):
     raise AssertionError("nothing was measured")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", sampled([1, 40], 40))
 def test_a_client_that_is_killed_goes_on_at_once(run, ratios, tmp_path, capsys, rows):
     """The workers have still what they kept for it."""
@@ -160,6 +163,7 @@ def test_ctrl_c_gives_the_gpus_back(run, ratios, tmp_path, capsys):
     once_each(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_ends_at_once(run, ratios, tmp_path):
     ratios.does(compile="takes long", seconds=20)
     with client(tmp_path, ratios.address, "-q") as process:
@@ -176,6 +180,7 @@ def test_ctrl_c_twice_ends_at_once(run, ratios, tmp_path):
     ratios.kill()
 
 
+@pytest.mark.slow
 def test_a_second_search_says_that_another_one_measures(run, ratios, tmp_path, capsys):
     with client(tmp_path, ratios.address, "-q", "--rounds", "40", "--processes", "9") as process:
         wait_for_rows(tmp_path, 1)

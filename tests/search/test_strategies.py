@@ -147,6 +147,7 @@ def test_a_space_of_one_variant(name):
     assert strategy.ask(8) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("batch", "count"), [(16, 256), (64, 512)])
 def test_local_beats_random_on_smooth_spaces_of_billions(batch, count):
     """With noise of 1 % and told one batch late: better than twice as many random ones."""

@@ -56,6 +56,7 @@ def test_beside_the_main_thread_nothing_is_limited():
     assert ended == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sampled(SLOW, "a string that never ends"))
 def test_a_benchmark_that_would_hang_is_refused(tmp_path, kind):
     folder = tmp_path / "bench/a"

@@ -233,6 +233,7 @@ def test_a_compiled_unit_is_disassembled_without_compiling_it_again(tools, none,
     assert disassemble(job(), none, cache) == listed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

@@ -40,6 +40,7 @@ def four():
     return [((point, "sm90"), called) for point, called in found.items()]
 
 
+@pytest.mark.slow
 def test_any_executor_compiles_and_equal_units_are_compiled_once(tools, four, tmp_path):
     told = []
     with ProcessPoolExecutor(1) as pool:
@@ -63,6 +64,7 @@ def test_any_executor_compiles_and_equal_units_are_compiled_once(tools, four, tm
         assert again.kernels(four, again.contents(four), listed=True) == kernels
 
 
+@pytest.mark.slow
 def test_one_that_is_refused_does_not_end_the_others(tools, four, tmp_path):
     (spot, called), other = four[0], four[-1]
     call = called.workload.call.model_copy(update={"algorithm_call": "not_declared()"})
@@ -83,6 +85,7 @@ def test_one_that_is_refused_does_not_end_the_others(tools, four, tmp_path):
     assert isinstance(sides.before[spot], PolicygenError)
 
 
+@pytest.mark.slow
 def test_trees_with_the_same_files_are_preprocessed_once(tools, four, tmp_path):
     """Headers that a change does not reach cost one run of nvcc, and not one for each side."""
     runs, nvcc = tmp_path / "runs", tmp_path / "nvcc"

@@ -5,6 +5,8 @@ import re
 import time
 from pathlib import Path
 
+import pytest
+
 from policygen.source.benchmarks.read import read_benchmarks
 from policygen.source.benchmarks.select import select
 from tests.source.benchmarks.places import CHECKOUT, FIXTURES, write
@@ -41,6 +43,7 @@ def mutate(data: bytes, chance: random.Random) -> bytes:
     return data
 
 
+@pytest.mark.slow
 def test_two_thousand_damaged_sources_are_read_or_refused(tmp_path: Path) -> None:
     chance = random.Random(20240817)
     sources = sorted(path for path in CHECKOUT.rglob("*") if path.is_file())
