@@ -21,6 +21,7 @@ from policygen.proof.intervals import AskedArchs, asked_archs
 from policygen.proof.lint.place import HeaderSource
 from policygen.proof.lint.run import lint
 from policygen.proof.overlay import overlay
+from policygen.proof.sites import devices
 from policygen.source.files import read_bytes
 from policygen.textdiff import unified
 from policygen.tree.manifest import shipped
@@ -45,6 +46,7 @@ class TreeChange:
         headers = (*self.before.headers, *self.after.headers)
         found = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
         found |= {family.arch for header in headers for family in header.families}
+        found |= devices(headers)
         contents = [data for sides in self.contents.values() for data in sides]
         selects = words().selectors.name.encode()
         if found and not any(selects in data for data in contents):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from policygen.bindings.archs import amd_archs, ladder, older
 from policygen.errors import InputError, PolicygenError
-from policygen.model.arch import arch_number, is_amd, parse_arch
+from policygen.model.arch import arch_and_gpu, arch_number, is_amd, parse_arch
 from policygen.proof.toolchain import find_toolchain
 
 
@@ -78,7 +78,7 @@ def parse_target(texts: Sequence[str]) -> str:
 def _typed_arch(text: str, *, amd: bool) -> str:
     (arch,) = parse_archs([text])
     if is_amd(arch):
-        if not amd and arch not in amd_archs():
+        if not amd and arch_and_gpu(arch)[0] not in amd_archs():
             raise InputError(
                 f"there is no architecture {arch} that rocPRIM has configs for",
                 f"There are: {', '.join(amd_archs())}.",

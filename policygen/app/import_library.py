@@ -21,7 +21,7 @@ def library_parameters(benchmark: str) -> LibraryParameters:
     found = _bound(benchmark)
     if found is None:
         return LibraryParameters()
-    one, family = found
+    one, (family, *_) = found
     rules = family.members.values()
     words = {r.parameter: r.choices for r in rules if r.parameter and r.choices}
     return LibraryParameters({other: name for name, other in one.called.items()}, words)
@@ -43,7 +43,7 @@ def tree_entries(cub: str) -> tuple[Cub, Current]:
         found = _bound(benchmark)
         if found is None:
             return None
-        one, family = found
+        one, families = found
         # Which value of an axis that no key depends on is asked for does not matter.
         given = {**{axis: one.axes[axis][0] for axis in one.ignored}, **workload}
         # In the order of the benchmark: files have them in that of the alphabet.
@@ -51,17 +51,16 @@ def tree_entries(cub: str) -> tuple[Cub, Current]:
         entry = known(arch).get(point_of(benchmark, axes))
         if entry is None:
             return None
-        rules = family.members.items()
-        return {r.parameter: entry[m] for m, r in rules if r.parameter and m in entry}
+        rules = next((f.members for f in families if entry.keys() & f.members.keys()), {})
+        return {r.parameter: entry[m] for m, r in rules.items() if r.parameter and m in entry}
 
     return session.cub, current
 
 
-def _bound(benchmark: str) -> tuple[BenchmarkBinding, FamilyBinding] | None:
-    """The newest that is bound, and what its parameters mean."""
+def _bound(benchmark: str) -> tuple[BenchmarkBinding, list[FamilyBinding]] | None:
+    """The newest that is bound, and what its parameters mean in each form of its configs."""
     for binding in bindings():
         for one in reversed(binding.benchmarks):
             if one.name == benchmark and binding.library != "cub":
-                family = next(f for f in reversed(binding.families) if f.site == one.site)
-                return one, family
+                return one, [f for f in reversed(binding.families) if f.site == one.site]
     return None

@@ -6,7 +6,7 @@ from functools import cache
 from pydantic import Field
 
 from policygen.config import load_toml
-from policygen.model.arch import Arch, arch_number
+from policygen.model.arch import Arch, arch_and_gpu, arch_number
 from policygen.model.base import Record
 from policygen.resources import folder
 
@@ -30,6 +30,8 @@ class Archs(Record):
     """Architectures of which nothing needs to be known, and which trees may still name."""
     amd: tuple[Arch, ...] = ()
     """AMD's, of which none comes after another."""
+    generations: dict[str, tuple[Arch, ...]] = Field(default_factory=dict)
+    """Those of AMD's that are of one generation, as rocPRIM calls it."""
 
 
 @cache
@@ -50,6 +52,12 @@ def older() -> tuple[str, ...]:
 def amd_archs() -> tuple[str, ...]:
     """AMD's architectures."""
     return _known().amd
+
+
+def generation(arch: str) -> str | None:
+    """What rocPRIM calls the generation of one of AMD's architectures."""
+    plain, _ = arch_and_gpu(arch)
+    return next((name for name, lot in _known().generations.items() if plain in lot), None)
 
 
 def next_arch(arch: str) -> str | None:

@@ -56,6 +56,8 @@ def read_as(cub: Cub, known: Iterable[Binding], held: TreeText) -> str:
     """The version as which bindings are read for a tree: its own, and the rows that are others."""
     at = numbers(cub.version)
     others: dict[str, Other] = {}
+    if cub.library != "cub":
+        return as_read(cub.version, _declared(known, at, held))
     if not held.exists(CONFIG):
         return cub.version  # headers of one's own, before those of a toolkit
     for binding in known:
@@ -68,6 +70,24 @@ def read_as(cub: Cub, known: Iterable[Binding], held: TreeText) -> str:
         others |= _others(_families(binding, at, held, read), at)
         others |= _others(_benchmarks(binding, at, held, read), at)
     return as_read(cub.version, others)
+
+
+def _declared(known: Iterable[Binding], at: tuple[int, ...], held: TreeText) -> dict[str, Other]:
+    """The sites whose hub a header declares, where that of its version is another one."""
+    others: dict[str, Other] = {}
+    for binding in known:
+        found: dict[Alternatives[Site], Site | None] = {}
+        for group in groups(binding.algorithm, binding.sites):
+            rows = nearest_first(group.rows, at)
+            there = (row for row in rows if _names_hub(row, held.headers.get(row.header, "")))
+            found[group] = next(there, guess(group.rows, at))
+        others |= _others(found, at)
+    return others
+
+
+def _names_hub(site: Site, text: str) -> bool:
+    match = _HUB.match(site.hub)
+    return match is not None and re.search(rf"\b{match[1]}\b", text) is not None
 
 
 def _others(found: Mapping[Alternatives[Row], Row | None], at: tuple[int, ...]) -> dict[str, Other]:

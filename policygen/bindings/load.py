@@ -349,7 +349,7 @@ def is_tested(version: str) -> bool:
 
 def _nearest(version: str) -> tuple[int, ...]:
     """A version that is older than all that were tried counts as the oldest of those."""
-    oldest = types().tested.since if library_of(version) == "cub" else None
+    oldest = library_types(library_of(version)).tested.since
     return max(numbers(version), numbers(oldest or "0"))
 
 

@@ -49,14 +49,14 @@ def read_header(
 def _configs(text: Text, guards: Guards, name: str, neighbours: Neighbours) -> TuningHeader:
     check_hidden(text, {})
     source = SourceFile(text, guards, Comments(text), format_off_regions(text))
-    families, parameters = read_configs(source, name, neighbours.headers)
+    families, aggregates, needed = read_configs(source, name, neighbours.headers)
     return TuningHeader(
         name=name,
         families=families,
         chains=(),
         format_off=source.format_off,
-        aggregates={n: tuple((p.name, p.type) for p in lot) for n, lot in parameters.items()},
-        needed={n: sum(p.default is None for p in lot) for n, lot in parameters.items()},
+        aggregates=aggregates,
+        needed=needed,
     )
 
 

@@ -1,4 +1,7 @@
-"""GPU architectures: `sm90`, `sm_90`, `90` and `9.0` name the same one; AMD's are `gfx942`."""
+"""GPU architectures: `sm90`, `sm_90`, `90` and `9.0` name the same one; AMD's are `gfx942`.
+
+One of AMD's GPUs is told from others of its architecture by a name behind it: `gfx942:mi300x`.
+"""
 
 import re
 from functools import cache
@@ -8,8 +11,9 @@ from pydantic import AfterValidator
 
 # sm90, sm_90, 90, 9.0, SM_103, 12.0, sm_90a
 _SPELLING = re.compile(r"(?i)(?:sm_?|compute_?)?(?:(\d+)\.(\d)|(\d{2,3}))([af]?)")
-# gfx942, gfx90a, gfx1100
-_AMD = re.compile(r"(?i)gfx([0-9a-f]{3,4})")
+# gfx942, gfx90a, gfx1100, gfx942:mi300x
+_AMD = re.compile(r"(?i)gfx([0-9a-f]{3,4})(:[a-z]\w{0,15})?")
+_GPU_BYTES = 16
 UNKNOWN = "unknown"
 """What rocPRIM calls an architecture that none of its configs is for."""
 
@@ -20,7 +24,7 @@ def parse_arch(text: str) -> str:
     """The one spelling of an architecture: `sm90`, `gfx942`."""
     text = text.strip()
     if amd := _AMD.fullmatch(text):
-        return f"gfx{amd[1].lower()}"
+        return amd[0].lower()
     if text == UNKNOWN:
         return text
     match = _SPELLING.fullmatch(text)
@@ -34,11 +38,20 @@ def parse_arch(text: str) -> str:
 
 @cache
 def arch_number(arch: str) -> int:
-    """`sm90` as 90, `gfx90a` as 0x90a, for sorting; AMD's stand in no line of descent."""
+    """`sm90` as 90; AMD's stand in no line of descent, theirs are for sorting alone."""
     arch = parse_arch(arch)
     if arch == UNKNOWN:
         return 0
-    return int(arch[3:], 16) if is_amd(arch) else int(arch[2:])
+    if not is_amd(arch):
+        return int(arch[2:])
+    plain, gpu = arch_and_gpu(arch)
+    return int.from_bytes(int(plain[3:], 16).to_bytes(2) + gpu.encode().ljust(_GPU_BYTES, b"\0"))
+
+
+def arch_and_gpu(arch: str) -> tuple[str, str]:
+    """`gfx942:mi300x` as its architecture and its GPU, which is empty where it names none."""
+    plain, _, gpu = arch.partition(":")
+    return plain, gpu
 
 
 def is_amd(arch: str) -> bool:

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from policygen.model.base import Record
 from policygen.model.cub import NAMESPACES, Dialect, Library
+from policygen.model.opened import Opening
 from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
 from policygen.model.versions import Versioned
@@ -243,15 +244,6 @@ class SelectorBinding(Versioned):
     aliases: tuple[Alias, ...] = ()
 
 
-class Opening(Record):
-    """What a header asks for, and holds nothing without; a question says that it is so."""
-
-    macro: str
-    """Without its parentheses: `_CCCL_CUB_HAS_TILE_TRANSFORM`."""
-    header: str
-    """The one that defines it."""
-
-
 class Site(Versioned):
     """A place where CUB selects a policy, in one dialect."""
 
@@ -284,7 +276,9 @@ class Site(Versioned):
     arguments: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """In the selector dialect: value → what functions that make a policy call it."""
     configs: tuple[str, ...] = ()
-    """Of rocPRIM's: the templates that a config may be."""
+    """Of rocPRIM's: the templates that a config may be, or the struct that a picker returns."""
+    targets: str = ""
+    """The list of the targets that pickers are for; none where a config is a template."""
     untuned: str | None = None
     """In the selector dialect: a selector of the same sizes that no tuning was made for."""
     marked: str = "items"

@@ -2,6 +2,7 @@
 
 from policygen.model.base import Record
 from policygen.model.bindings import AxisType, Group
+from policygen.model.versions import Versioned
 
 
 class LibraryTypes(Record):
@@ -9,5 +10,7 @@ class LibraryTypes(Record):
 
     types: tuple[AxisType, ...]
     groups: tuple[Group, ...] = ()
+    tested: Versioned = Versioned()
+    """The versions whose benchmarks the bindings were compared with; all where it says none."""
     compiled: tuple[str, ...]
     """The versions whose headers the bindings were compiled with."""

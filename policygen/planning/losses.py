@@ -8,6 +8,7 @@ from policygen.model.selection import Delta, Values
 from policygen.model.workload import Point
 from policygen.planning.decide import Decided
 from policygen.planning.judge import WhyNot, differs
+from policygen.planning.later import changed_elsewhere
 from policygen.planning.places import PlacedResult
 from policygen.planning.rivals import contradicts, other_algorithm
 
@@ -56,6 +57,17 @@ def harmed(
         others = points_of(takers) - itself or points_of(header) - itself or itself
         pairs = ", ".join(told_changes(change.before, change.after))
         found |= dict.fromkeys(others, f"would change {change.name}, which stays: {pairs}")
+    return found
+
+
+def strayed(outcome: Decided, compared: Delta[Values], arch: str) -> dict[Point, str]:
+    """Workloads whose entry would change devices that have nothing to do with its target."""
+    found: dict[Point, str] = {}
+    for change in changed_elsewhere(compared, arch):
+        writes = [write for write in outcome.writes if change.point in write.points]
+        pairs = ", ".join(told_changes(change.before, change.after))
+        reason = f"would change {change.name} on {change.arch}: {pairs}"
+        found |= dict.fromkeys(points_of(writes or outcome.writes), reason)
     return found
 
 

@@ -32,7 +32,7 @@ from policygen.planning.decide import ChooseTogether, Decided, decide, settled_w
 from policygen.planning.files import planned_file
 from policygen.planning.judge import WhyNot
 from policygen.planning.later import as_reached, changed_between, changed_later, in_spite
-from policygen.planning.losses import harmed, not_as_written, points_of
+from policygen.planning.losses import harmed, not_as_written, points_of, strayed
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone
 from policygen.planning.needs import unmet
@@ -198,8 +198,10 @@ class Planner:
                 cases = leaving(cases, bare)
                 left |= bare
                 continue
-            lost = not_as_written(cases, outcome, compared, arch, self._why_not(draft)) or harmed(
-                cases, outcome, compared, arch
+            lost = (
+                not_as_written(cases, outcome, compared, arch, self._why_not(draft))
+                or harmed(cases, outcome, compared, arch)
+                or strayed(outcome, compared, arch)
             )
             if not lost:
                 try:

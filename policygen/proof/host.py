@@ -1,12 +1,10 @@
 """Asks what rocPRIM selects for types on architectures, of libclang."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from policygen.bindings.load import axis_type, is_constant
 from policygen.errors import InputError, MissingToolError, PolicygenError
 from policygen.model.marks import Marked
 from policygen.model.selection import FamilyKey, Selected
@@ -14,22 +12,25 @@ from policygen.model.tuning import Value
 from policygen.process import threads
 from policygen.proof.compile import PHASE, attempt
 from policygen.proof.host_compiler import HostCompiler
+from policygen.proof.host_unit import (
+    NUMBER,
+    SCOPES,
+    Aggregates,
+    host_unit,
+    shape_of,
+    shapes_of,
+    spots_of,
+)
 from policygen.proof.probe import Asked, AskedTree, filled
 from policygen.proof.selection import Selection
-from policygen.proof.unit import Workload, axis_headers
-from policygen.rendering import fill
+from policygen.proof.unit import Workload
 from policygen.steps import Progress, follow
 from policygen.tree.manifest import shipped
 
-TEMPLATE = "probe/host.hip.j2"
-SCOPES = ("rocprim", "detail", "policygen_asked")
-ARCH = "static_cast<unsigned int>(target_arch::{})"
 ROWS = 3000
 """In one unit: a question takes a tenth of a millisecond, the headers a second."""
-_WORD = re.compile(r"(?<!::)\b[A-Za-z_]\w*\b")
 
 Spot = tuple[Workload, str]
-Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
 
 
 def ask_host(
@@ -78,72 +79,78 @@ def _check_needs(includes: Sequence[str]) -> None:
 
 
 def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[Spot, Selected]:
-    spots = [(one, *spot) for one in lot for spot in one.spots]
-    text = fill(TEMPLATE, _unit(lot, tree.version))
+    text = host_unit(lot, tree.version)
     answer = compiler.told(text, SCOPES, tree.includes, tree.changed)
+    _check_fields(lot, answer["fields"])
+    numbers = _numbers(lot, tree, compiler)
     rows: dict[Spot, Selected] = {}
     same: dict[str, tuple[dict[str, Value], int | None]] = {}
-    for number, (one, workload, arch) in enumerate(spots):
-        name = f"{number}"
-        config, place = answer["types"].get(f"type_{name}"), answer["rows"].get(f"row_{name}")
-        if not isinstance(config, list) or place is None:
-            raise InputError(
-                f"libclang tells nothing of {workload.name} on {arch}", "Please report this."
-            )
+    for at, one, workload, arch in spots_of(lot):
+        config, place = answer["types"].get(f"type_{at}"), answer["rows"].get(f"row_{at}")
+        if not isinstance(config, list) or (place is None and not one.site.targets):
+            raise _silent(workload, arch)
         copy = tree.marked.get(one.site.header)
         # Thousands of rows say the same few things.
-        key = f"{id(one)} {config} {place}"
+        key = f"{id(one)} {config} {place} {numbers.get(at)}"
         if key not in same:
-            values = dict(_values(config, one.aggregates, ""))
-            same[key] = values, None if copy is None else _entry(one, place, copy)
+            values = dict(_picked(config, one) if one.site.targets else _read(config, one))
+            number = numbers.get(at)
+            if copy is not None and place is not None:
+                number = _entry(one, place, copy)
+            same[key] = values, number
         rows[workload, arch] = _selected(workload, *same[key], copy)
     return rows
 
 
-def _unit(lot: Sequence[Asked], version: str) -> dict[str, object]:
-    included = (name for one in lot for name in one.site.includes)
-    typed = {name for one in lot for point in one.points for name in axis_headers(point, version)}
-    return {
-        "headers": dict.fromkeys([*sorted(typed), *included]),
-        "scopes": SCOPES,
-        "configs": dict.fromkeys(config for one in lot for config in _declared(one)),
-        "rows": [row for one in lot for row in _rows(one, version)],
-    }
+def _silent(workload: Workload, arch: str) -> InputError:
+    return InputError(f"libclang tells nothing of {workload.name} on {arch}", "Please report this.")
 
 
-def _rows(one: Asked, version: str) -> Iterator[str]:
-    """The template that each spot takes, in their order."""
-    for workload in one.points:
-        given = _given(workload, version)
-        for arch in one.archs:
-            yield _filled(one.site.hub, {"Arch": ARCH.format(arch), **given})
+def _numbers(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[int, int]:
+    """Which entry each picker takes: in copies of their headers they return its number."""
+    if not any(one.site.targets and one.site.header in tree.marked for one in lot):
+        return {}
+    changed = dict(tree.changed)
+    for one in lot:
+        if one.site.targets and one.site.header in tree.marked:
+            changed[_path(one, tree)] = tree.marked[one.site.header].data
+    unit = host_unit(lot, tree.version, numbered=True)
+    answer = compiler.told(unit, SCOPES, tree.includes, changed)
+    numbers: dict[int, int] = {}
+    for at, one, workload, arch in spots_of(lot):
+        if one.site.targets and one.site.header in tree.marked:
+            told = answer["types"].get(f"type_{at}")
+            if not isinstance(told, list) or told[0] != NUMBER:
+                raise _silent(workload, arch)
+            numbers[at] = told[1]
+    return numbers
 
 
-def _declared(one: Asked) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """The templates that a config may be, with what their parameters are, and are called."""
-    declared = {name: one.aggregates.get(name) for name in one.site.configs}
-    found = tuple((name, parts) for name, parts in declared.items() if parts)
-    if not found:
-        raise InputError(
-            f"{one.site.header}: nothing declares {' or '.join(one.site.configs)}",
-            "Is the tree whole? The bindings name another config than it has.",
-        )
-    return found
+def _path(one: Asked, tree: AskedTree) -> str:
+    """Where the header of a site is: its copy takes the place of it."""
+    paths = (Path(folder, name) for folder in tree.includes for name in one.site.includes)
+    return str(next(p for p in paths if p.name == one.site.header and p.is_file()))
 
 
-def _given(workload: Workload, version: str) -> dict[str, str]:
-    """What a workload has for the parameters of a template, in C++."""
-    given: dict[str, str] = {}
-    for role, text in {**workload.call.roles, **workload.call.constants}.items():
-        axis = text.removeprefix("axis::")
-        value = workload.values.get(axis, text)
-        typed = axis in workload.values and not is_constant(value)
-        given[role] = axis_type(value, version).cpp if typed else value
-    return given
+def _check_fields(lot: Sequence[Asked], told: Mapping[str, Sequence[str]]) -> None:
+    """Refuses structs of which libclang knows other fields than were read: none is left out."""
+    for number, shape in enumerate(shapes_of(lot)):
+        fields = tuple(told.get(f"fields_{number}", ()))
+        if fields != shape.paths:
+            raise InputError(
+                f"{shape.name} was read as {', '.join(shape.paths)}, and libclang says that it has"
+                f" {', '.join(fields)}",
+                "Please report this.",
+            )
 
 
-def _filled(hub: str, given: Mapping[str, str]) -> str:
-    return _WORD.sub(lambda match: given.get(match[0], match[0]), hub)
+def _picked(config: Sequence[Any], one: Asked) -> Iterator[tuple[str, Value]]:
+    """The fields of what a picker returns, with their values."""
+    return zip(shape_of(one).paths, config[1:], strict=True)
+
+
+def _read(config: Sequence[Any], one: Asked) -> Iterator[tuple[str, Value]]:
+    return _values(config, one.aggregates, "")
 
 
 def _selected(

@@ -115,7 +115,7 @@ class HostCompiler:
         _check(answer["errors"], unit, tuple(includes))
         markers = "".join(f'# 1 "{path}"\n' for path in answer["read"])
         rows = {name: _within(place, includes) for name, place in answer["rows"].items()}
-        answer = {"rows": rows, "types": answer["types"]}
+        answer = {"rows": rows, "types": answer["types"], "fields": answer["fields"]}
         return Made(json.dumps(answer).encode(), markers.encode(), Path(unit))
 
 

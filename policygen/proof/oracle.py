@@ -30,7 +30,7 @@ from policygen.proof.overlay import overlay
 from policygen.proof.probe import Asked, AskedTree
 from policygen.proof.resolve import used_families
 from policygen.proof.selection import Selection
-from policygen.proof.sites import places, scaled_families, with_new
+from policygen.proof.sites import devices, places, scaled_families, with_new
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily
 from policygen.steps import Progress
@@ -267,7 +267,7 @@ class Compiler:
             names = {binding.name for binding, _ in place.families}
             sides = (self.headers[name], after[name].header)
             families = (f for side in sides for f in side.families if f.name in names)
-            archs = {family.arch for family in families}
+            archs = {family.arch for family in families} | devices(sides)
             return replace(place, archs=tuple(sorted(archs, key=arch_number)), families=())
         archs = {
             policy.arch

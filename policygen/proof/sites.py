@@ -1,9 +1,10 @@
 """Finds the workloads that a tree is asked about, and the sites that decide them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from policygen.bindings.archs import amd_archs
 from policygen.bindings.load import Bound, axis_values, bound, library_types
 from policygen.bindings.rows import read
 from policygen.errors import InputError
@@ -130,6 +131,12 @@ def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:
     other: Dialect = "specializations" if dialect == "selectors" else "selectors"
     found = [algorithm.site(name, dialect) or algorithm.site(name, other) for name in names]
     return [site for site in found if site is not None]
+
+
+def devices(headers: Iterable[TuningHeader]) -> set[str]:
+    """Architectures of devices that may get what a target of others has."""
+    named = {name for header in headers for name, _ in header.aggregates.get("target_arch", ())}
+    return named & {*amd_archs()}
 
 
 def _kinds(binding: FamilyBinding, family: Family) -> tuple[str, ...]:

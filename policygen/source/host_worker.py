@@ -2,20 +2,22 @@
 
 `python -m` with a request as JSON on standard input; the answer is JSON on standard output. A
 question is a struct of the unit that inherits a template: the answer is where the specialization
-stands that the compiler takes. An alias is answered with its type. Nothing is generated, nothing
-is run.
+stands that the compiler takes. An alias is answered with its type; with values that the compiler
+computes, as arguments of a template. Nothing is generated, nothing is run.
 """
 
 import json
 import resource
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 MEMORY = 8 << 30
 """Bytes; a tree's own headers take a twentieth of it."""
 MOST = 50
 """Errors that are told."""
+FIELDS = "fields_"
+"""What an alias begins with whose members are told, in place of its type."""
 Apart = list[Any]
 """A template's name, and its arguments: such lists, types as they are spelled, and values."""
 
@@ -37,15 +39,38 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
     parsed = ci.Index.create().parse(request["unit"], request["arguments"], files, options)
     rows: dict[str, Any] = {}
     types: dict[str, Any] = {}
+    fields: dict[str, list[str]] = {}
     for scope in _scopes(ci, parsed.cursor, request["scopes"], request["unit"]):
         for child in scope.get_children():
             if child.kind == ci.CursorKind.STRUCT_DECL:
                 rows[child.spelling] = _taken(ci, child)
+            elif child.kind == ci.CursorKind.TYPE_ALIAS_DECL and child.spelling.startswith(FIELDS):
+                fields[child.spelling] = list(_fields(ci, child.underlying_typedef_type, ""))
             elif child.kind == ci.CursorKind.TYPE_ALIAS_DECL:
                 types[child.spelling] = _Types(ci).apart(child.underlying_typedef_type)
     errors = [one for one in parsed.diagnostics if one.severity >= ci.Diagnostic.Error]
     read = {str(one.include) for one in parsed.get_includes()} - set(request["files"])
-    return {"rows": rows, "types": types, "errors": _places(errors), "read": sorted(read)}
+    return {
+        "rows": rows,
+        "types": types,
+        "fields": fields,
+        "errors": _places(errors),
+        "read": sorted(read),
+    }
+
+
+def _fields(ci: Any, of: Any, within: str) -> Iterator[str]:
+    """The members of a struct that hold no others, by their paths; those of bases come first."""
+    canonical = of.get_canonical()
+    for child in canonical.get_declaration().get_children():
+        if child.kind == ci.CursorKind.CXX_BASE_SPECIFIER:
+            yield from _fields(ci, child.type, within)
+    for field in canonical.get_fields():
+        path = f"{within}{field.spelling}"
+        if field.type.get_canonical().kind == ci.TypeKind.RECORD:
+            yield from _fields(ci, field.type, f"{path}.")
+        else:
+            yield path
 
 
 def _scopes(ci: Any, cursor: Any, names: list[str], unit: str) -> Iterable[Any]:

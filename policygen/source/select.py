@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Set
 
 from policygen.bindings.words import words
+from policygen.model.arch import arch_and_gpu
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 
 
@@ -28,7 +29,7 @@ def select_families(
         family.model_copy(update={"entries": entries})
         for header in headers
         for family in (*header.families, *(header.selectors if selectors else ()))
-        if (not archs or family.arch in archs)
+        if (not archs or archs & {family.arch, arch_and_gpu(family.arch)[0]})
         and matches(pattern, family)
         and (entries := tuple(e for e in family.entries if _has(family, e, args)))
     )

@@ -88,33 +88,34 @@ def test_configs_by_hand_belong_to_the_architectures_of_their_table():
 NAMES = ("BlockSize", "ItemsPerThread")
 
 
-def test_pickers_have_a_branch_for_each_condition_and_a_fact_for_their_gpu():
+def test_pickers_have_a_branch_for_each_condition_and_a_family_for_each_target():
     sizes = ("kernel_config.block_size", "kernel_config.items_per_thread")
     base = "blend_config_params_base<key_type>()"
     assert shown(PICKERS) == {
-        "blend_config_picker gfx942": [
+        "blend_config_picker gfx942:mi300x": [
             (
                 "branch",
-                ("gpu mi300x", "is_floating_point<key_type>", "sizeof(key_type) <= 8"),
+                ("is_floating_point<key_type>", "sizeof(key_type) <= 8"),
                 {sizes[0]: 256, sizes[1]: 8, "method": "exact"},
                 None,
                 ('CONFIG: {"key_type": "double"}',),
             ),
             (
                 "branch",
-                ("gpu mi300x", "sizeof(key_type) <= 4"),
+                ("sizeof(key_type) <= 4",),
                 {sizes[0]: 128, sizes[1]: 4, "method": "fast"},
                 None,
                 ('CONFIG: {"key_type": "int"}',),
             ),
-            ("primary", ("gpu mi300x",), {}, None, ()),
             ("primary", (), {}, None, ()),
         ],
+        "blend_config_picker gfx942": [("primary", (), {}, None, ())],
         "blend_config_picker unknown": [("primary", (), {}, None, ())],
     }
     found = families(read_toy(PICKERS))
-    own = found["blend_config_picker", "gfx942"].entries
-    assert [one.inherits for one in own[2:]] == [base, base]
+    (*_, own) = found["blend_config_picker", "gfx942:mi300x"].entries
+    (generic,) = found["blend_config_picker", "gfx942"].entries
+    assert [own.inherits, generic.inherits] == [base, base]
     (other,) = found["blend_config_picker", "unknown"].entries
     assert other.inherits.startswith("blend_config_picker<comp_target<gen::cdna3,")
     assert [p.name for p in found["blend_config_picker", "gfx942"].parameters] == ["key_type"]

@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.model.arch import arch_number, parse_arch, ptx_version_to_arch
+from policygen.model.arch import arch_and_gpu, arch_number, parse_arch, ptx_version_to_arch
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,9 @@ def test_an_arch_has_one_spelling(text, arch):
     assert parse_arch(text) == arch
 
 
-@pytest.mark.parametrize("text", ["", "sm", "9", "sm9000", "hopper", "9.0.0", "gfx", "gfx94x"])
+@pytest.mark.parametrize(
+    "text", ["", "sm", "9", "sm9000", "hopper", "9.0.0", "gfx", "gfx94x", "gfx942:", "gfx942:1x"]
+)
 def test_what_is_no_arch_is_refused(text):
     with pytest.raises(ValueError, match="is no GPU architecture"):
         parse_arch(text)
@@ -35,3 +37,11 @@ def test_archs_sort_by_number():
     amd = ["gfx1030", "gfx942", "unknown", "gfx90a", "gfx908"]
     assert sorted(amd, key=arch_number) == ["unknown", "gfx908", "gfx90a", "gfx942", "gfx1030"]
     assert ptx_version_to_arch(1000) == "sm100"
+
+
+def test_a_gpu_of_an_architecture_sorts_behind_it():
+    assert parse_arch("GFX942:MI300X") == "gfx942:mi300x"
+    assert arch_and_gpu("gfx942:mi300x") == ("gfx942", "mi300x")
+    assert arch_and_gpu("sm90") == ("sm90", "")
+    known = ["gfx950", "gfx942:mi308x", "gfx942:mi300x", "gfx942"]
+    assert sorted(known, key=arch_number) == [*reversed(known[1:]), "gfx950"]

@@ -13,13 +13,14 @@ _NUMBERED = re.compile(r"(?:ROCPRIM_ARCH_)?([0-9]{3,4}|[0-9]{2}[a-f])")
 def arch_of(text: str) -> str | None:
     """The architecture that an argument names; none where it is a parameter's."""
     if named := _NAMED.search(text):
-        return UNKNOWN if named[1] == UNKNOWN else _parsed(named[1])
+        return UNKNOWN if named[1] == UNKNOWN else known_arch(named[1])
     numbered = _NUMBERED.fullmatch(text.strip())
     # 910 is how the older headers count gfx90a.
-    return _parsed(f"gfx{'90a' if numbered[1] == '910' else numbered[1]}") if numbered else None
+    return known_arch(f"gfx{'90a' if numbered[1] == '910' else numbered[1]}") if numbered else None
 
 
-def _parsed(text: str) -> str | None:
+def known_arch(text: str) -> str | None:
+    """An architecture as it is spelled; none where it is none."""
     try:
         return parse_arch(text)
     except ValueError:

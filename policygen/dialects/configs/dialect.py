@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.dialects.configs.place import ConfigSpot, config_spot
+from policygen.dialects.configs.numbered import numbered
+from policygen.dialects.configs.picker_write import write_pickers
+from policygen.dialects.configs.place import ConfigSpot, PickerSpot, config_spot
 from policygen.dialects.configs.write import write_configs
 from policygen.dialects.protocol import EntryWrite, HeaderEdits, Spot, Tell, TuningTree
 from policygen.model.bindings import BenchmarkBinding
@@ -27,10 +29,10 @@ class Configs:
 
     @staticmethod
     def mark(header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]) -> Marked:
-        """The header as it is: the compiler tells where what it takes stands."""
+        """Pickers return numbers; of what is inherited the compiler tells where it stands."""
         del members
-        entries = ((family, entry) for family in header.families for entry in family.entries)
-        return Marked(header, data, tuple(entries))
+        entries = tuple((family, entry) for family in header.families for entry in family.entries)
+        return Marked(header, numbered(header.name, data, entries), entries)
 
     def check(self, benchmark: BenchmarkBinding) -> None:
         """Refuses a benchmark whose config the tree does not have."""
@@ -45,7 +47,8 @@ class Configs:
 
     def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
         """Values of configs that are there, and further ones for the architecture."""
-        return write_configs(self.sources.headers[name], self.sources.data[name], writes, self.arch)
+        written = write_pickers if isinstance(writes[0].spots[0], PickerSpot) else write_configs
+        return written(self.sources.headers[name], self.sources.data[name], writes, self.arch)
 
     def keep(self, changes: Sequence[DeltaRow[Values]], tell: Tell) -> list[EntryWrite]:
         """None: no architecture gets what another one has."""

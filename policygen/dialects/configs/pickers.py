@@ -6,15 +6,15 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from policygen.dialects.configs.arguments import arch_of
+from policygen.dialects.configs.arguments import arch_of, known_arch
+from policygen.dialects.configs.entries import FoundConfig, config_entry, namespace_at
 from policygen.dialects.configs.expressions import applied, value_member
-from policygen.dialects.configs.facts import facts
+from policygen.dialects.configs.facts import enabling, facts
 from policygen.dialects.selectors.functions import find_structs
-from policygen.dialects.specializations.declarations import list_parts
 from policygen.dialects.specializations.entries import template_parameters
 from policygen.model.arch import UNKNOWN
 from policygen.model.base import Span
-from policygen.model.tuning import Entry, Family, Member
+from policygen.model.tuning import Family, Member
 from policygen.source.brackets import (
     closing_angle,
     closing_brace,
@@ -22,15 +22,13 @@ from policygen.source.brackets import (
     split_list,
     trim,
 )
-from policygen.source.comments import comment_lines
 from policygen.source.file import SourceFile
-from policygen.source.members import member_values
 from policygen.source.text import Text, squeeze
 
 # "template<class Target, class key_type> constexpr auto reduce_config_picker() -> …{"
 _PICKER = re.compile(rb"\btemplate\s*<")
 _HEAD = re.compile(
-    rb"\s*(?:(?:inline|constexpr|static)\s+)*auto\s+(\w+_config_picker)\s*\(\s*\)\s*->"
+    rb"\s*(?:(?:inline|constexpr|static)\s+)*auto\s+(\w+_config_picker)\s*\(\s*\)\s*->\s*"
 )
 _TARGET = re.compile(rb"\bcomp_target\s*<")
 _CASE = re.compile(rb"\bif\s+constexpr\s*\(|\breturn\b")
@@ -38,6 +36,14 @@ _CASE = re.compile(rb"\bif\s+constexpr\s*\(|\breturn\b")
 _OWN = re.compile(rb"\s*(\{)?\s*return\b")
 _CLOSED = re.compile(rb"\s*\}")
 _NAMED = re.compile(rb"(?:::)?(?:\w+\s*::\s*)*(\w+)\s*\{")
+# "reduce_config_picker<comp_target<…>, key_type>()"
+_OTHER = re.compile(rb"(?:::)?(?:\w+\s*::\s*)*\w+_config_picker\s*<")
+# "enum class target_arch : unsigned int { invalid = 0, gfx803 = 803, …"
+_ARCHS = re.compile(rb"\benum\s+class\s+target_arch\b[^{};]*\{([^{}]*)\}")
+_ARCH = re.compile(rb"\b(gfx[0-9a-f]+)\s*=")
+ARCHS = "target_arch"
+"""The enumeration of the architectures that devices have."""
+PICKER = "_config_picker"
 GENERIC = "generic"
 
 Fields = MutableMapping[str, tuple[tuple[str, str], ...]]
@@ -52,41 +58,65 @@ class Picker:
     span: Span
     name_span: Span
     parameters: Span
+    target: Span
+    """The arguments of its `comp_target`."""
     arch: str
-    gpu: str
+    """The target's; with its GPU, where it is for one."""
+    returned: Span | None
+    """The type that it returns, where it is told beside its target."""
     body: Span
 
 
-def read_pickers(source: SourceFile, header: str, headers: Sequence[bytes]) -> tuple[Family, ...]:
-    """The pickers of a header; those of one architecture tell GPUs apart by a fact.
+@dataclass(frozen=True, slots=True)
+class PickerReturn:
+    """One return of a picker: what it asks for, and what it gives."""
 
-    `headers` have the structs that they return.
-    """
+    facts: tuple[str, ...]
+    span: Span
+    """With its condition."""
+    value: Span
+    floor: int
+    """Where the one before it ends."""
+
+
+def read_pickers(source: SourceFile, header: str, fields: Fields) -> tuple[Family, ...]:
+    """The pickers of a header, a family for each target; `fields` are those of what they return."""
+    text = source.text
     groups: dict[tuple[str, str], list[Picker]] = {}
-    for picker in find_pickers(source.text):
+    for picker in find_pickers(text):
         groups.setdefault((picker.name, picker.arch), []).append(picker)
-    fields: Fields = ChainMap(*map(_fields, headers)) if groups else {}
     return tuple(
         Family(
             name=name,
             arch=arch,
             header=header,
-            namespace="rocprim::detail",
-            parameters=template_parameters(source.text.data, source.text.code, lot[0].parameters)[
-                1:
-            ],
-            entries=tuple(entry for one in lot for entry in _entries(source, one, fields)),
+            namespace=namespace_at(text.code, lot[0].span.start),
+            parameters=template_parameters(text.data, text.code, lot[0].parameters)[1:],
+            entries=tuple(
+                config_entry(source, _found(one, each), tuple(_values(text, each.value, fields)))
+                for one in lot
+                for each in returns(text, one)
+            ),
         )
         for (name, arch), lot in groups.items()
     )
 
 
+def struct_fields(headers: Sequence[bytes]) -> Fields:
+    """The fields of all structs that some headers declare."""
+    return ChainMap(*map(_fields, headers))
+
+
 @lru_cache(maxsize=128)  # all headers of a tree have the same ones beside them
 def _fields(data: bytes) -> Fields:
-    return {
+    code = Text("", data).code
+    found = {
         name: tuple(zip(struct.fields, struct.types, strict=True))
-        for name, struct in find_structs(Text("", data).code).items()
+        for name, struct in find_structs(code).items()
     }
+    if listed := _ARCHS.search(code):
+        found[ARCHS] = tuple((name.decode(), "") for name in _ARCH.findall(listed[1]))
+    return found
 
 
 def find_pickers(text: Text) -> Iterator[Picker]:
@@ -101,34 +131,50 @@ def find_pickers(text: Text) -> Iterator[Picker]:
         if b";" in code[head.end() : opened if opened >= 0 else len(code)]:
             continue  # declared, and defined elsewhere
         closed = closing_brace(code, opened) if opened >= 0 else None
-        target = _TARGET.search(code, head.end(), opened) if closed is not None else None
-        end = None if target is None else closing_angle(code, target.end() - 1)
-        if closed is None or target is None or end is None:
+        found = _TARGET.search(code, head.end(), opened) if closed is not None else None
+        end = None if found is None else closing_angle(code, found.end() - 1)
+        if closed is None or found is None or end is None:
             raise text.error(
                 head.start(1),
                 f"{head[1].decode()}: cannot tell for which target this is",
                 width=len(head[1]),
                 remedy="Expected: std::is_same_v<Target, comp_target<GEN, ARCH, GPU, REP>>",
             )
-        args = [squeeze(code[s.start : s.end]) for s in split_list(code, target.end(), end)]
-        arch = arch_of(args[1]) if len(args) > 1 else None
+        target = Span(found.end(), end)
+        arch = target_arch(code, target)
         if arch is None:
-            raise text.error(target.start(), "cannot tell which architecture this target is")
-        gpu = args[2].rpartition("::")[2] if len(args) > 2 else GENERIC
+            raise text.error(found.start(), "cannot tell which architecture this target is")
         yield Picker(
-            head[1].decode(),
-            Span(match.start(), closed + 1),
-            Span(*head.span(1)),
-            Span(match.end(), close),
-            arch,
-            gpu,
-            Span(opened + 1, closed),
+            name=head[1].decode(),
+            span=Span(match.start(), closed + 1),
+            name_span=Span(*head.span(1)),
+            parameters=Span(match.end(), close),
+            target=target,
+            arch=arch,
+            returned=_returned(code, trim(code, head.end(), opened)),
+            body=Span(opened + 1, closed),
         )
 
 
-def _entries(source: SourceFile, one: Picker, fields: Fields) -> Iterator[Entry]:
+def target_arch(code: bytes, target: Span) -> str | None:
+    """What the arguments of a `comp_target` name: `gfx942:mi300x`, of any GPU `gfx942`."""
+    args = [squeeze(code[s.start : s.end]) for s in split_list(code, *target)]
+    arch = arch_of(args[1]) if len(args) > 1 else None
+    gpu = args[2].rpartition("::")[2] if len(args) > 2 else GENERIC
+    return arch if arch in {None, UNKNOWN} or gpu == GENERIC else known_arch(f"{arch}:{gpu}")
+
+
+def _returned(code: bytes, span: Span) -> Span | None:
+    """The second argument of `std::enable_if_t<…>`."""
+    condition = enabling(code, span)
+    if condition is None:
+        return None
+    args = split_list(code, condition.start, condition.end)
+    return args[1] if len(args) == 2 else None
+
+
+def returns(text: Text, one: Picker) -> Iterator[PickerReturn]:
     """Each return of a picker, with what it asks for."""
-    text = source.text
     code, at, floor = text.code, one.body.start, one.body.start
     while match := _CASE.search(code, at, one.body.end):
         asked: tuple[str, ...] = ()
@@ -150,45 +196,18 @@ def _entries(source: SourceFile, one: Picker, fields: Fields) -> Iterator[Entry]
             if brace is None:
                 raise text.error(begin, "a condition without a return of its own")
             at = brace.end()
-        yield _entry(source, one, asked, Span(begin, at), value, fields, floor)
+        yield PickerReturn(asked, Span(begin, at), value, floor)
         floor = at
 
 
-def _entry(
-    source: SourceFile,
-    one: Picker,
-    asked: tuple[str, ...],
-    span: Span,
-    value: Span,
-    fields: Fields,
-    floor: int,
-) -> Entry:
-    text = source.text
-    members = tuple(_values(text, value, fields))
-    above = source.comments.above(span.start, floor)
-    lines = [line.text for comment in above for line in comment_lines(text.data, comment)]
-    guard = source.guards.at(span.start)
-    target = () if one.gpu == GENERIC or one.arch == UNKNOWN else (f"gpu {one.gpu}",)
-    return Entry(
-        kind="branch" if asked else "primary",
-        args=(*target, *asked),
-        values=member_values(members),
-        inherits=squeeze(text.data[value.start : value.end]),
-        guard=guard.spelling,
-        disabled=guard.never,
-        variant=None,
-        scores=None,
-        line=text.line(span.start),
-        remarks=tuple(line for line in lines if line),
-        members=members,
-        template_parameters=tuple(
-            squeeze(text.code[s.start : s.end]) for s in list_parts(text.code, one.parameters)
-        ),
-        span=span,
-        inherits_span=value,
-        comment_span=Span(above[0].start, above[-1].end) if above else None,
-        guard_span=guard.span,
-    )
+def gives_another(code: bytes, value: Span) -> bool:
+    """Whether what is returned is what the picker of another target has."""
+    return _OTHER.match(code, *value) is not None
+
+
+def _found(one: Picker, each: PickerReturn) -> FoundConfig:
+    start = each.span.start
+    return FoundConfig(each.facts, each.span, each.value, one.parameters, start, start, each.floor)
 
 
 def _values(text: Text, span: Span, fields: Fields) -> Iterator[Member]:
@@ -208,9 +227,14 @@ def _braced(text: Text, span: Span, of: str, fields: Fields, prefix: str) -> Ite
         name, kind = known[position] if position < len(known) else (str(position), "auto")
         inner = _NAMED.match(text.code, *part)
         if text.code[part.start : part.start + 1] == b"{":
-            yield from _braced(text, part, kind.rpartition("::")[2], fields, f"{prefix}{name}.")
+            yield from _braced(text, part, last_name(kind), fields, f"{prefix}{name}.")
         elif inner:
             at = Span(inner.end() - 1, part.end)
             yield from _braced(text, at, inner[1].decode(), fields, f"{prefix}{name}.")
         else:
             yield value_member(text, part, f"{prefix}{name}", kind)
+
+
+def last_name(kind: str) -> str:
+    """A type without what qualifies it."""
+    return kind.rpartition("::")[2]

@@ -1,6 +1,6 @@
 """The config of a workload's types on an architecture, or where one goes."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.bindings.load import axis_type, is_constant
@@ -9,7 +9,7 @@ from policygen.dialects.configs.asked import TypeFacts, holds
 from policygen.dialects.protocol import Spot, TuningTree
 from policygen.dialects.sites import site_of
 from policygen.errors import InputError
-from policygen.model.arch import UNKNOWN
+from policygen.model.arch import UNKNOWN, arch_and_gpu
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.entry_text import Content
 from policygen.model.plan import Target
@@ -34,6 +34,8 @@ class ConfigSpot(Spot):
     """Those of templates of configs, by name."""
     needed: Mapping[str, int]
     """How many of them need an argument."""
+    called: Mapping[str, tuple[str, ...]]
+    """Value → what comments may call it."""
 
     @property
     def header(self) -> str:
@@ -61,7 +63,7 @@ class ConfigSpot(Spot):
         for family in sorted(self.families, key=self._nearness):
             for entry in family.entries:
                 # Each calls its parameters as it likes.
-                asked = dict(zip(entry.own_parameters, types, strict=False))
+                asked = dict(zip(self._typed(entry), types, strict=False))
                 if entry.kind == "branch" and holds(entry.args, asked):
                     return family, entry
         raise InputError(
@@ -138,6 +140,10 @@ class ConfigSpot(Spot):
         del label
         return Content("values", members)
 
+    def _typed(self, entry: Entry) -> Sequence[str]:
+        """What an entry calls the types that it is for."""
+        return tuple(entry.own_parameters)
+
     def _facts(self, arg: str) -> TypeFacts:
         if is_constant(arg):
             return TypeFacts(arg, None)
@@ -147,6 +153,44 @@ class ConfigSpot(Spot):
     def _nearness(self, family: Family) -> tuple[bool, bool]:
         """One of its own before what is for all others; one with a name as long first."""
         return family.arch == UNKNOWN, len(family.arch) != len(self.arch)
+
+
+@dataclass(frozen=True, slots=True)
+class PickerSpot(ConfigSpot):
+    """A return of a picker for some types, or of one that is to be added for a target."""
+
+    @property
+    def alike(self) -> tuple[Family, Entry]:
+        """What the workload has now, where that is a return for its types; else as any config."""
+        found = self.told.entry
+        if found is not None and found[1].kind == "branch":
+            return found
+        return super(PickerSpot, self).alike
+
+    @property
+    def too_broad(self) -> str | None:
+        """Why no entry can be added."""
+        if self.entry is None and self.arch == UNKNOWN:
+            return "what no target is for has what another target has: tune that one"
+        others = [f.arch for f in self.families if arch_and_gpu(f.arch)[0] == self.arch]
+        if self.entry is None and others and self.arch not in others:
+            return f"its targets are of GPUs: say which was measured, --arch {others[0]}"
+        return super(PickerSpot, self).too_broad
+
+    def afterwards(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
+        """What the workload has when it has the values that are wanted."""
+        if self.told.entry is not None and self.told.entry[1].kind == "branch":
+            return {**self.told.values, **wanted}
+        return super(PickerSpot, self).afterwards(wanted)
+
+    def said(self, entry: Entry, wanted: Collection[str]) -> tuple[Member, ...]:
+        """All that an entry says: a copy of it leaves nothing out."""
+        del wanted
+        return entry.members
+
+    def _typed(self, entry: Entry) -> Sequence[str]:
+        """All of its parameters but the target."""
+        return tuple(entry.own_parameters)[1:]
 
 
 def _value(text: str) -> Value:
@@ -164,10 +208,14 @@ def config_spot(
     header = sources.headers.get(site.header)
     if header is None:
         raise InputError(f"the tree has no {site.header}")
-    binding = next(one for one in algorithm.families if one.site == site.name)
+    mine = (one for one in algorithm.families if one.site == site.name)
+    binding = next(one for one in mine if site.hub.startswith(f"{one.name}<"))
     families = tuple(f for f in header.families if f.name == binding.name)
     if not families:
         raise InputError(f"{site.header} has no {binding.name}")
-    return ConfigSpot(
-        told, site, binding, arch, families, version, header.aggregates, header.needed
+    kind = PickerSpot if site.targets else ConfigSpot
+    labels = {m: rule.parameter for m, rule in binding.members.items() if rule.parameter}
+    called = {m: (benchmark.called.get(label, label), label) for m, label in labels.items()}
+    return kind(
+        told, site, binding, arch, families, version, header.aggregates, header.needed, called
     )

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 
 from policygen.dialects.configs.expressions import config_templates
-from policygen.dialects.configs.pickers import read_pickers
+from policygen.dialects.configs.pickers import ARCHS, Fields, read_pickers, struct_fields
 from policygen.dialects.configs.structs import read_structs
-from policygen.model.tuning import Family, TemplateParameter
+from policygen.model.tuning import Family
 from policygen.source.file import SourceFile
 
 _WORTH_READING = re.compile(
@@ -14,6 +14,7 @@ _WORTH_READING = re.compile(
 )
 
 # What a config is made of; not what it is by default, nor what wraps it.
+PARAMS = "_config_params"
 _CONFIG = re.compile(r"^(?!default_|wrapped_|wrap_).*(?:_config(?:_v\d+)?|Config)$")
 
 
@@ -22,14 +23,14 @@ def holds_configs(data: bytes) -> bool:
     return _WORTH_READING.search(data) is not None
 
 
-Parameters = dict[str, tuple[TemplateParameter, ...]]
-"""The parameters of templates."""
+Aggregates = dict[str, tuple[tuple[str, str], ...]]
+"""The parameters of templates, and the fields of structs, each with its type."""
 
 
 def read_configs(
     source: SourceFile, header: str, beside: Mapping[str, bytes]
-) -> tuple[tuple[Family, ...], Parameters]:
-    """The configs by name and architecture, and the parameters of all templates of configs.
+) -> tuple[tuple[Family, ...], Aggregates, dict[str, int]]:
+    """The configs by name and architecture, what they are made of, and how much of it they need.
 
     `beside` are headers that declare what configs are.
     """
@@ -37,8 +38,20 @@ def read_configs(
     templates = config_templates(headers)
     structs = read_structs(source, header, templates)
     parameters = {
-        name: tuple(lot)
+        name: lot
         for name, lot in sorted(templates.items())
         if _CONFIG.search(name) and all(one.name for one in lot)
     }
-    return (*structs, *read_pickers(source, header, headers)), parameters
+    fields = struct_fields(headers)
+    pickers = read_pickers(source, header, fields)
+    made: Aggregates = {n: tuple((p.name, p.type) for p in lot) for n, lot in parameters.items()}
+    if pickers:
+        made |= _params(fields)
+    needed = {n: sum(p.default is None for p in lot) for n, lot in parameters.items()}
+    return (*structs, *pickers), made, needed
+
+
+def _params(fields: Fields) -> Aggregates:
+    """The structs that pickers return, with those that they are made of, and what devices are."""
+    kept = ((name, lot) for name, lot in sorted(fields.items()) if name.endswith((PARAMS, ARCHS)))
+    return {name: lot for name, lot in kept if lot}

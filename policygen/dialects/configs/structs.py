@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from policygen.dialects.configs.arguments import arch_of
+from policygen.dialects.configs.entries import FoundConfig, config_entry, namespace_at
 from policygen.dialects.configs.expressions import Templates, applied, config_members
 from policygen.dialects.configs.facts import enabling, facts
 from policygen.dialects.specializations.declarations import (
@@ -22,9 +23,7 @@ from policygen.model.arch import UNKNOWN
 from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, TemplateParameter
 from policygen.source.brackets import trim
-from policygen.source.comments import comment_lines
 from policygen.source.file import SourceFile
-from policygen.source.members import member_values
 from policygen.source.text import squeeze
 
 _CONFIG = re.compile(rb"\bstruct\s+(\w+_config(?:_\w+)?)\s*")
@@ -62,7 +61,7 @@ def read_structs(source: SourceFile, header: str, templates: Templates) -> tuple
             name=name,
             arch=arch,
             header=header,
-            namespace=_namespace(code, lot[0][0].span.start),
+            namespace=namespace_at(code, lot[0][0].span.start),
             parameters=_parameters(source, primaries.get(name)),
             entries=tuple(
                 _entry(source, one, case, templates) for one, cases in lot for case in cases
@@ -212,33 +211,18 @@ def _entry(source: SourceFile, one: Declaration, case: ConfigCase, templates: Te
     text = source.text
     config = applied(text.code, case.config)
     falls = config is not None and _BASE.fullmatch(config.name)
-    members = () if falls else config_members(text, case.config, templates)
-    above = source.comments.above(one.span.start)
-    lines = [line.text for span in above for line in comment_lines(text.data, span)]
-    args = list_parts(text.code, one.args_span) if one.args_span else []
-    guard = source.guards.at(one.span.start)
-    return Entry(
-        kind="branch" if case.facts else "primary",
-        args=case.facts,
-        values=member_values(members),
-        inherits=squeeze(text.data[case.config.start : case.config.end]),
-        guard=guard.spelling,
-        disabled=guard.never,
-        variant=None,
-        scores=None,
-        line=text.line(case.span.start if case.span != one.span else one.name_span.start),
-        remarks=tuple(line for line in lines if line),
-        members=members,
-        template_parameters=tuple(
-            squeeze(text.code[s.start : s.end]) for s in list_parts(text.code, one.parameters_span)
-        ),
+    found = FoundConfig(
+        facts=case.facts,
         span=case.span,
-        args_span=one.args_span,
-        arg_spans=tuple(args),
-        inherits_span=case.config,
-        body_span=one.body_span,
-        comment_span=Span(above[0].start, above[-1].end) if above else None,
-        guard_span=guard.span,
+        value=case.config,
+        parameters=one.parameters_span,
+        top=one.span.start,
+        named=case.span.start if case.span != one.span else one.name_span.start,
+        args=one.args_span,
+        body=one.body_span,
+    )
+    return config_entry(
+        source, found, () if falls else config_members(text, case.config, templates)
     )
 
 
@@ -252,16 +236,3 @@ def _parameters(source: SourceFile, primary: Declaration | None) -> tuple[Templa
         for one in found
         if one.name != "enable" and one.name.lower() not in {"arch", "targetarch"}
     )
-
-
-_SCOPE = re.compile(rb"\bnamespace\s+([A-Za-z_]\w*)\s*\{")
-
-
-def _namespace(code: bytes, offset: int) -> str:
-    """The namespaces around an offset; the outermost is opened by a macro."""
-    found = ["rocprim"]
-    for match in _SCOPE.finditer(code, 0, offset):
-        depth = code.count(b"{", match.end(), offset) - code.count(b"}", match.end(), offset)
-        if depth >= 0:
-            found.append(match[1].decode())
-    return "::".join(dict.fromkeys(found))

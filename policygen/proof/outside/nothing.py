@@ -32,11 +32,11 @@ def asked(names: Sequence[str], folders: Sequence[Path]) -> tuple[asks.Dependenc
 
 
 def _folders(names: Sequence[str], folders: Sequence[Path]) -> Folders:
-    """The tree that headers are in: of another library than CUB that library's own files.
+    """The tree that headers are in: of a library that needs others' headers its own files alone.
 
-    HIP's headers, or all of `/usr/include`, may stand beside them.
+    HIP's, or all of `/usr/include`, may stand beside them.
     """
-    others = (one.tree.folder for name, one in shipped().libraries.items() if name != "cub")
+    others = (one.tree.folder for one in shipped().libraries.values() if one.needs)
     found = (f"{one}/" for one in others if all(name.startswith(f"{one}/") for name in names))
     return Folders(tuple(folders), within=next(found, ""))
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
+from policygen.model.arch import is_amd
 from policygen.model.changes import changes
 from policygen.model.effect import Effect
 from policygen.model.plan import Action, Plan, Reached, Target
@@ -170,7 +171,9 @@ def _reached(plan: Plan, *, verbose: bool) -> Iterator[Block]:
             lambda r: r.arch != arch and r.kept,
         ),
         (
-            "later architectures inherit",
+            "devices that have no target of their own get it, too"
+            if is_amd(arch)
+            else "later architectures inherit",
             lambda r: r.arch != arch and not r.kept and not r.between,
         ),
         ("what may come between known architectures inherits", lambda r: r.between),

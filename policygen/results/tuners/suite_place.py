@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from policygen.errors import InputError, PolicygenError, together
+from policygen.model.arch import arch_and_gpu
 from policygen.results.tuners.gathered import check_size, gpu_name
 from policygen.results.tuners.tuned import TunedFile
 from policygen.results.tuners.tuner_json import quoted
 
 
 def suite_arch(files: Sequence[TunedFile], given: str) -> str:
-    """The architecture that files say, or that is said instead where they say none."""
+    """The architecture that files say, or that is said where they say none, or not which GPU."""
     known = [one for one in files if one.arch is not None]
     for one in known:
         if one.arch != known[0].arch:
@@ -22,7 +23,7 @@ def suite_arch(files: Sequence[TunedFile], given: str) -> str:
             f"{files[0].path}: does not say of which architecture the GPU is",
             "Say it: --arch gfx942",
         )
-    if known and given and known[0].arch != given:
+    if known and given and known[0].arch not in {given, arch_and_gpu(given)[0]}:
         raise InputError(
             f"{known[0].path}: was measured on {known[0].arch}, and --arch says {given}",
             "Leave --arch out where files say it.",
