@@ -7,10 +7,8 @@ from typing import Any
 
 from policygen.app.benchmark_source import NewSource, value_named
 from policygen.bindings.own import OPERATOR
-from policygen.dialects.user.public import SINCE
 from policygen.model.bench import ParameterRange
 from policygen.model.run_binding import RunBinding
-from policygen.model.versions import numbers
 from policygen.source.benchmarks.knowledge import knowledge
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -18,7 +16,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 def binding_text(name: str, source: NewSource) -> str:
     """The file, for a benchmark of this name."""
-    algorithm = source.selector.algorithm.algorithm
+    algorithm = source.policy.algorithm.algorithm
     lines = [
         f"# {name}: policygen knows it where its settings name this file, or its folder:",
         '#   bindings = "…"',
@@ -40,8 +38,8 @@ def _benchmark(name: str, source: NewSource) -> dict[str, Any]:
     own, like = source.own.benchmark, source.own.like
     named = {one.name: value_named(one) for one in source.own.types}
     found = own.model_dump(exclude_defaults=True, by_alias=True)
-    since = max([like.since or "0", ".".join(map(str, SINCE))], key=numbers)
-    first = {"name": name, "like": like.name, "since": since, "below": like.below}
+    since, below = source.policy.range(like.since, like.below)
+    first = {"name": name, "like": like.name, "since": since, "below": below}
     found |= {
         "axes": {
             axis: [named.get(value, value) for value in values]

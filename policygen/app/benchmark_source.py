@@ -5,12 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from policygen.app.benchmark_policy import HubPart, SelectorPart
 from policygen.bindings.load import axis_type, is_constant
 from policygen.bindings.own import OPERATOR, OwnBinding
-from policygen.dialects.selectors.aggregates import Field, leaves
-from policygen.dialects.user.layout import WIDTH, wrapped
-from policygen.dialects.user.macros import MacroPolicy, macro_policy
-from policygen.dialects.user.public import PublicSelector
+from policygen.dialects.user.layout import wrapped
 from policygen.errors import InputError
 from policygen.measure.runs import WorkloadRun
 from policygen.model.bench import ParameterRange
@@ -29,11 +27,9 @@ from policygen.source.benchmarks.spelling import (
     source_names,
 )
 
-TEMPLATE = "bench/benchmark.cu.j2"
+SELECTORS, HUBS = "bench/selector.cu.j2", "bench/hub.cu.j2"
 HELPER = "<nvbench_helper.cuh>"
 _MADE = "made_t<"
-INDENT = 4
-"""Of statements in a policy selector."""
 _NO_TYPE_LIST = set("<,")
 """What a macro's argument cannot have."""
 
@@ -52,9 +48,8 @@ class NewSource:
 
     own: OwnBinding
     run: WorkloadRun
-    selector: PublicSelector
+    policy: SelectorPart | HubPart
     ranges: Sequence[ParameterRange]
-    fields: tuple[Field, ...]
     header: str | None
     """Of the workload's own, beside the source."""
     axes: Mapping[str, tuple[str, ...]]
@@ -63,7 +58,7 @@ class NewSource:
     @property
     def text(self) -> str:
         """The whole file."""
-        vectors = self._vectors
+        vectors, is_hub = self._vectors, isinstance(self.policy, HubPart)
         values = {
             "includes": list(self._includes(vectors)),
             "about": (self.own.call.algorithm, self.own.like.name),
@@ -72,8 +67,9 @@ class NewSource:
             "declared": self._declared,
             "constants": bool(self._constants),
             "operator": self.operator,
+            "declares": self._declares(),
             "made": any(_MADE in line for one in vectors.values() for line in one.then),
-            "selector": self._selector(),
+            "policy": self._parameters() | self.policy.values(self._names, self.ranges),
             "axes": [
                 {"name": axis, "list": self._list_name(axis), "cpp": self._listed(one)}
                 for axis, one in self._typed.items()
@@ -88,7 +84,7 @@ class NewSource:
             "call": self._call(),
             "registered": list(self._registered()),
         }
-        return fill(TEMPLATE, values)
+        return fill(HUBS if is_hub else SELECTORS, values)
 
     @property
     def operator(self) -> str | None:
@@ -111,7 +107,9 @@ class NewSource:
     @cached_property
     def _names(self) -> SourceNames:
         binding = self.run.binding.model_copy(update={"axes": self.axes})
-        return source_names(self.own.benchmark, binding, self._constants, OPERATOR)
+        return source_names(
+            self.own.benchmark, binding, self._constants, OPERATOR, self.policy.words
+        )
 
     @cached_property
     def _vectors(self) -> dict[str, FilledVector]:
@@ -153,51 +151,28 @@ class NewSource:
     def _includes(self, vectors: Mapping[str, FilledVector]) -> Iterator[list[str]]:
         binding, benchmark = self.run.binding, self.run.benchmark
         headers = {*binding.includes, *axis_headers(self.run.workload, self.run.cub.bindings)}
+        headers |= {*self.policy.includes}
         others = sorted({*headers, *(n for one in vectors.values() for n in one.includes)})
         yield [f"<{benchmark.call_header}>"] if benchmark.call_header else []
         kept = [f"<{name}>" for name in others if name not in (self.header, benchmark.call_header)]
         yield from filter(None, [kept, [HELPER], [f'"{self.header}"'] if self.header else []])
 
-    def _selector(self) -> dict[str, object]:
-        one = self.selector
-        macros = {each.label: each.macro for each in self.ranges}
+    def _declares(self) -> list[str]:
+        """The templates of functors that the call names, and that no header of CCCL's has."""
+        said = " ".join(self.policy.said(self.run.binding))
+        return [word for word in self.policy.words if word in said]
+
+    def _parameters(self) -> dict[str, object]:
+        """Of what makes the policy, and what it is given."""
         return {
             "parameters": [
-                f"{self._kind(role)} {role.removeprefix('axis::')}" for role in self._selecting
+                f"{self._kind(role)} {role.removeprefix('axis::')}" for role in self.policy.roles
             ],
-            "policy": one.selector.policy,
-            "lines": list(self._policy(macro_policy(one, self.fields, macros))),
-            "arguments": [self._names.spell(role) for role in self._selecting],
+            "arguments": [self._names.spell(role) for role in self.policy.roles],
         }
 
-    def _policy(self, found: MacroPolicy) -> Iterator[str]:
-        """The statements that make the policy."""
-        one = self.selector
-        default = re.sub(r"\s+", " ", one.default).replace("< ", "<").removeprefix("::")
-        if one.selects == one.selector.policy:
-            yield from _statement("auto policy =", f"{default}{{}}(cc)")
-        else:
-            yield from _statement("const auto own =", f"{default}{{}}(cc)")
-            yield f"cub::{one.selector.policy} policy{{}};"
-            for path, _ in leaves(self.fields):
-                field = f"policy.{path}"
-                yield from _statement(f"{field} =", f"static_cast<decltype({field})>(own.{path})")
-        for name, call in found.scaled.items():
-            yield from _statement(f"const auto {name} =", call)
-        for path, value in found.fields.items():
-            sign, _, rest = value.partition(" ")
-            yield from _statement(f"policy.{path} {sign}", rest)
-        for to, source in found.copies.items():
-            yield f"policy.{to} = policy.{source};"
-
-    @property
-    def _selecting(self) -> tuple[str, ...]:
-        """What the selector is templated on: what CUB's own is, and whose sizes scale counts."""
-        scaling = (unit.of for unit in self.own.benchmark.units.values())
-        return tuple(dict.fromkeys([*self.selector.roles, *scaling]))
-
     def _kind(self, role: str) -> str:
-        constants = self.selector.benchmark.constants
+        constants = self.own.benchmark.constants
         if role not in constants:
             return "typename"
         text = constants[role]
@@ -206,12 +181,12 @@ class NewSource:
 
     def _roles(self) -> Iterator[dict[str, object]]:
         binding = self.run.binding
-        said = [binding.arguments, binding.function, binding.skip or "", binding.setup]
-        said += [binding.environment, *binding.sizes.values()]
+        said = [binding.skip or "", binding.setup, *binding.sizes.values()]
+        said += self.policy.said(binding)
         for one in binding.buffers.values():
             said += [one.type, one.count, one.fill or ""]
         used = self._names.needed(said)
-        wanted = used | self._names.needed(list(self._selecting))
+        wanted = used | self._names.needed(list(self.policy.roles))
         for role, text in self._names.roles.items():
             if role in wanted:
                 cpp = self._names.spell(text)
@@ -280,14 +255,3 @@ def runtime_axes(own: OwnBinding) -> dict[str, tuple[str, ...]]:
             )
         found[axis] = values
     return found
-
-
-def _statement(left: str, right: str) -> list[str]:
-    """On as many lines as it takes; choices stand below each other."""
-    if INDENT + len(f"{left} {right};") <= WIDTH:
-        return [f"{left} {right};"]
-    if INDENT + len(f"  {right};") <= WIDTH:
-        return [left, f"  {right};"]
-    first, *others = right.split(" : ")
-    lines = [f"  {first}", *(f"  : {one}" for one in others)]
-    return [left, *lines[:-1], f"{lines[-1]};"]

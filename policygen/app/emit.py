@@ -144,9 +144,14 @@ def _namespace(given: str | None, out: str | None) -> str:
     return stem if _IDENTIFIER.fullmatch(stem) else DEFAULT_NAMESPACE
 
 
+def takes_selectors(cub: Cub) -> bool:
+    """Whether the public API of a CUB takes policy selectors."""
+    return numbers(cub.version)[:2] >= SINCE
+
+
 def check_takes_selectors(cub: Cub) -> None:
     """Refuses a CUB whose public API takes no policy selectors."""
-    if numbers(cub.version)[:2] < SINCE:
+    if not takes_selectors(cub):
         raise InputError(
             f"CUB {cub.version} takes no policy selectors in its public API",
             "It does since 3.5: name such a tree with --cub, or edit the headers: policygen apply",

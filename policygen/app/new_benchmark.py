@@ -2,12 +2,15 @@
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from policygen.app.benchmark_binding import binding_text
+from policygen.app.benchmark_policy import HubPart, SelectorPart
 from policygen.app.benchmark_source import NewSource, runtime_axes
 from policygen.app.benchmarks import read_tunables
+from policygen.app.emit import takes_selectors
 from policygen.app.filters import EVERYTHING
 from policygen.app.notes import Note, unsaid
 from policygen.app.own_workloads import with_workload
@@ -15,6 +18,7 @@ from policygen.app.session import open_session
 from policygen.bindings.load import bindings, own_binding
 from policygen.bindings.own import OwnBinding, taken_header
 from policygen.dialects.selectors.aggregates import policy_structs, read_aggregate
+from policygen.dialects.user.hubs import hub_for
 from policygen.dialects.user.public import selector_for
 from policygen.errors import InputError, Problems, SourceError
 from policygen.measure.runs import runs_of
@@ -45,7 +49,7 @@ def new_benchmark(
     name = _name(source, benchmarks_folder(root))
     binding = binding_of(source)
     session = open_session(cub or str(root), note=note)
-    with with_workload(session, workload, EVERYTHING) as (opened, _):
+    with with_workload(session, workload, EVERYTHING, earlier=True) as (opened, _):
         own = own_binding(opened.cub.bindings)
         assert own is not None
         ranges = _ranges(root, own)
@@ -123,14 +127,15 @@ def _source(
     axes = runtime_axes(own)
     (workload,) = workloads(own.benchmark, cub.bindings)
     (run,) = runs_of(cub, workload)
+    return NewSource(
+        own, replace(run, axes=axes), _policy(cub, own, workload.values), ranges, header, axes
+    )
+
+
+def _policy(cub: Cub, own: OwnBinding, values: Mapping[str, str]) -> SelectorPart | HubPart:
+    """What gives a policy to the algorithm: the public API, or an earlier CUB's class."""
+    if not takes_selectors(cub):
+        return HubPart(hub_for(own.benchmark, values, cub.bindings))
     selector = selector_for(own.benchmark, cub.bindings)
     structs = policy_structs(tuning_headers(cub)[0].parent)
-    return NewSource(
-        own,
-        replace(run, axes=axes),
-        selector,
-        ranges,
-        read_aggregate(structs, selector.selector.policy),
-        header,
-        axes,
-    )
+    return SelectorPart(selector, read_aggregate(structs, selector.selector.policy))

@@ -21,9 +21,12 @@ TEMPLATE, KERNEL = "own/workload.toml.j2", "own/kernel.toml.j2"
 
 @contextmanager
 def with_workload(
-    session: Session, path: Path | None, where: Filter
+    session: Session, path: Path | None, where: Filter, *, earlier: bool = False
 ) -> Iterator[tuple[Session, Filter]]:
-    """Lets a command have a workload of one's own, and no other; none changes nothing."""
+    """Lets a command have a workload of one's own, and no other; none changes nothing.
+
+    A CUB whose public API takes no policy selectors serves where `earlier` ones do.
+    """
     if path is None:
         yield session, where
         return
@@ -38,7 +41,8 @@ def with_workload(
             cub = cub.model_copy(update={"includes": (*cub.include_folders, str(kernel.folder))})
             yield replace(session, cub=cub), replace(where, regex=kernel.pattern)
         return
-    check_takes_selectors(session.cub)
+    if not earlier:
+        check_takes_selectors(session.cub)
     with taking(path) as maker:
         cub, header = session.cub, maker.given.header
         own_binding(cub.bindings)

@@ -11,7 +11,7 @@ UNPLAIN = set('<>"\\\n\r')
 
 def is_joined(binding: Binding) -> bool:
     """Whether a file leaves it to another one where policies are selected."""
-    return not (binding.sites or binding.families or binding.selectors)
+    return not (binding.sites or binding.families or binding.selectors or binding.hubs)
 
 
 def joined(binding: Binding, more: Binding) -> Binding:

@@ -33,6 +33,7 @@ from policygen.model.bindings import (
     Unit,
 )
 from policygen.model.cub import Dialect
+from policygen.model.hub import HubBinding
 from policygen.model.library_types import LibraryTypes
 from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
@@ -58,6 +59,7 @@ class Bound:
     selectors: tuple[SelectorBinding, ...] = ()
     runs: tuple[RunBinding, ...] = ()
     own: tuple[OwnCallBinding, ...] = ()
+    hubs: tuple[HubBinding, ...] = ()
 
     def families_at(
         self, site: Site, headers: "Iterable[TuningHeader]"
@@ -251,6 +253,7 @@ def _bound(version: str) -> tuple[Bound, ...]:
                     serving(_covering(binding.selectors, at), benchmarks),
                     _covering(binding.runs, at),
                     _covering(binding.own, at),
+                    tuple(_hubs(binding.hubs, at)),
                 )
             )
     return tuple(found)
@@ -263,7 +266,9 @@ def own_binding(version: str) -> OwnBinding | None:
     if maker is None or library_of(version) != "cub":
         return None
     every = _bound(version)
-    call = call_named(maker.given.algorithm, [one for each in every for one in each.own])
+    later = [one for binding in bindings() for one in binding.own]
+    known = [one for each in every for one in each.own]
+    call = call_named(maker.given.algorithm, known, later, plain(version))
     (algorithm,) = (each for each in every if call in each.own)
     like = next(one for one in algorithm.benchmarks if one.name == call.like)
     runs = [one for one in algorithm.runs if like.name in one.benchmarks]
@@ -351,6 +356,12 @@ def _nearest(version: str) -> tuple[int, ...]:
     """A version that is older than all that were tried counts as the oldest of those."""
     oldest = library_types(library_of(version)).tested.since
     return max(numbers(version), numbers(oldest or "0"))
+
+
+def _hubs(hubs: Iterable[HubBinding], at: tuple[int, ...]) -> Iterator[HubBinding]:
+    """Those of a version, with what dispatches to them there."""
+    for hub in _covering(hubs, at):
+        yield hub.model_copy(update={"dispatches": _covering(hub.dispatches, at)})
 
 
 def _covering(parts: Iterable[Part], at: tuple[int, ...]) -> tuple[Part, ...]:

@@ -83,12 +83,26 @@ def kept_as_taken(maker: "OwnMaker") -> Iterator[None]:
         _TAKEN.pop()
 
 
-def call_named(name: str, calls: Sequence[OwnCallBinding]) -> OwnCallBinding:
-    """What a workload's file calls an algorithm: `DeviceReduce::Reduce`, or with `cub::`."""
+def call_named(
+    name: str,
+    calls: Sequence[OwnCallBinding],
+    later: Sequence[OwnCallBinding] = (),
+    version: str = "",
+) -> OwnCallBinding:
+    """What a workload's file calls an algorithm: `DeviceReduce::Reduce`, or with `cub::`.
+
+    One that only `later` versions of CUB know is refused with the first of them.
+    """
     wanted = name.removeprefix("::").removeprefix("cub::")
     for one in calls:
         if one.algorithm == wanted:
             return one
+    for one in later:
+        if one.algorithm == wanted:
+            raise InputError(
+                f"CUB {version} can be given no policy for {wanted}",
+                f"It can since CUB {one.since}: name a tree of that version, or of a later one.",
+            )
     known = sorted({one.algorithm for one in calls})
     near = [f"Is {one} meant? " for one in difflib.get_close_matches(wanted, known, 1)]
     raise InputError(

@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from policygen.model.base import Record
 from policygen.model.cub import NAMESPACES, Dialect, Library
+from policygen.model.hub import HubBinding
+from policygen.model.limits import Limit
 from policygen.model.opened import Opening
 from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
@@ -66,20 +68,6 @@ class Scaling(Record):
     def items(self, count: int, size: int) -> int:
         """The items of a thread for elements of a size; there is one at least."""
         return max(1, min(count * NOMINAL // size, count * self.most))
-
-
-class Limit(Record):
-    """What a value of an entry can be, whatever was measured; a count beyond it is refused."""
-
-    members: tuple[str, ...]
-    """Members of families and fields of aggregates, by the last part of their path."""
-    least: int
-    most: int | None = None
-    reason: str
-
-    def allows(self, value: int) -> bool:
-        """Whether a count is possible."""
-        return value >= self.least and (self.most is None or value <= self.most)
 
 
 class Group(Versioned):
@@ -384,6 +372,8 @@ class Binding(Record):
     families: tuple[FamilyBinding, ...] = Field(alias="family", default=())
     benchmarks: tuple[BenchmarkBinding, ...] = Field(alias="benchmark", default=())
     selectors: tuple[SelectorBinding, ...] = Field(alias="selector", default=())
+    hubs: tuple[HubBinding, ...] = Field(alias="hub", default=())
+    """How benchmarks give policies to CUB 2.8 to 3.4."""
     calls: tuple[Call, ...] = Field(alias="call", default=())
     """Workloads beyond those of benchmarks, for `audit reach`."""
     runs: tuple[RunBinding, ...] = Field(alias="run", default=())

@@ -13,7 +13,6 @@ from policygen.model.bindings import (
     DelayConstructor,
     FamilyBinding,
     Group,
-    Limit,
     MemberRule,
     Scaling,
     SelectorBinding,
@@ -22,6 +21,8 @@ from policygen.model.bindings import (
     Unit,
     ValuesBase,
 )
+from policygen.model.hub import DispatchBinding, HubBinding
+from policygen.model.limits import Limit
 from policygen.model.own_workload import OwnCallBinding
 
 DOCS = resources.folder("schemas").parent / "docs/bindings.md"
@@ -55,6 +56,8 @@ def first_column(title):
         ("`[[family]]`", FamilyBinding),
         ("`[[benchmark]]`", BenchmarkBinding),
         ("`[[selector]]`", SelectorBinding),
+        ("`[[hub]]`", HubBinding),
+        ("`[[hub.dispatch]]`", DispatchBinding),
         ("`[[workload]]`", OwnCallBinding),
         ("Rules", MemberRule),
         ("`types.toml`", Types),

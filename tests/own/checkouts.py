@@ -9,15 +9,11 @@ REDUCE = """\
 // %RANGE% TUNE_THREADS_PER_BLOCK tpb 128:1024:32
 // %RANGE% TUNE_ITEMS_PER_VEC_LOAD_POW2 ipv 1:2:1
 """
-HELPER = """
+_GENERATORS = """
 #pragma once
 #include <cub/util_macro.cuh>
-#include <cuda/functional>
-#include <cuda/memory_resource>
 #include <cuda/std/complex>
-#include <cuda/std/execution>
 #include <cuda/std/type_traits>
-#include <cuda/stream>
 #include <thrust/device_vector.h>
 #include <map>
 #include <nvbench/nvbench.cuh>
@@ -35,8 +31,26 @@ struct generated
 struct generator
 {
   generated operator()(std::size_t, bit_entropy = bit_entropy::_1_000) const;
+  template <class T>
+  generated operator()(std::size_t, bit_entropy, T, T) const;
+  struct
+  {
+    generated key_segments(std::size_t, std::size_t, std::size_t) const;
+  } uniform;
+  struct
+  {
+    generated segment_offsets(std::size_t, std::size_t) const;
+  } power_law;
 };
 inline generator generate;
+"""
+HELPER = (
+    _GENERATORS
+    + """
+#include <cuda/functional>
+#include <cuda/memory_resource>
+#include <cuda/std/execution>
+#include <cuda/stream>
 struct caching_allocator_t
 {
   void* allocate(::cuda::stream_ref, std::size_t, std::size_t);
@@ -57,7 +71,10 @@ auto cub_bench_env(caching_allocator_t& alloc, nvbench::launch& launch, More... 
     more...};
 }
 """
+)
 """What CCCL's own header has, as far as a compiler asks; nothing is linked with it."""
+EARLIER_HELPER = _GENERATORS
+"""The same for a CUB that has no environments."""
 
 
 def make_benchmarks(folder, version="3.6.0"):

@@ -367,10 +367,3 @@ def test_a_checkout_without_the_benchmark_that_it_is_like_is_refused(capsys, tmp
     status, _, err = new(capsys, workload, tmp_path / "elsewhere/mine/sum.cu")
     assert status == 2
     assert "no benchmarks here" in err
-
-
-def test_a_cub_that_takes_no_selectors_is_refused(capsys, tmp_path):
-    tree = make_benchmarks(tmp_path, "3.0.1")
-    status, _, err = new(capsys, written(tmp_path, SUM), place_in(tree, "mine/sum.cu"))
-    assert status == 2
-    assert "CUB 3.0.1 takes no policy selectors in its public API" in err

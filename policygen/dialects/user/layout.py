@@ -79,6 +79,18 @@ def wrapped(lead: str, text: str, end: str, indent: int, width: int = WIDTH) -> 
     return [*lines, f"{below}{row}"]
 
 
+def statement(left: str, right: str, indent: int) -> list[str]:
+    """On as many lines as it takes; choices stand below each other."""
+    space = INDENT * indent
+    if len(f"{space}{left} {right};") <= WIDTH:
+        return [f"{space}{left} {right};"]
+    if len(f"{space}{INDENT}{right};") <= WIDTH:
+        return [f"{space}{left}", f"{space}{INDENT}{right};"]
+    first, *others = right.split(" : ")
+    lines = [f"{space}{INDENT}{first}", *(f"{space}{INDENT}: {one}" for one in others)]
+    return [f"{space}{left}", *lines[:-1], f"{lines[-1]};"]
+
+
 def _last_opened(text: str) -> int:
     """Where the bracket is that the last character closes."""
     depth = 0

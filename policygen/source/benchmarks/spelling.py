@@ -48,10 +48,17 @@ class SourceNames:
 
 
 def source_names(
-    benchmark: BenchmarkBinding, run: RunBinding, constants: Mapping[str, str], operator: str
+    benchmark: BenchmarkBinding,
+    run: RunBinding,
+    constants: Mapping[str, str],
+    operator: str,
+    declared: Mapping[str, str],
 ) -> SourceNames:
-    """Those of a benchmark; `constants` are the axes that are no types, `operator` that of one."""
-    known = dict(knowledge().written.words)
+    """Those of a benchmark; `constants` are the axes that are no types, `operator` that of one.
+
+    What the source declares itself is called as it says.
+    """
+    known = {**knowledge().written.words, **declared}
     for axis in benchmark.axes:
         known[f"axis::{axis}"] = f"{axis}::value" if axis in constants else axis
     known[f"axis::{operator}"] = OPERATOR
