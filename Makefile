@@ -25,7 +25,7 @@ test-slow: .venv/installed-dev
 # Units of measuring for all versions and kinds of types, of which `make test-slow` has each benchmark once, and plans
 # of whole trees for all architectures.
 test-units: .venv/installed-dev
-	POLICYGEN_EVERY_UNIT=yes $(PYTEST) tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py tests/own/test_own_on_the_host.py tests/planning/test_every_return.py
+	POLICYGEN_EVERY_UNIT=yes $(PYTEST) tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py tests/own/test_own_on_the_host.py tests/own/test_hub_benchmark_compiles.py tests/planning/test_every_return.py
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

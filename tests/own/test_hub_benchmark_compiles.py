@@ -8,7 +8,7 @@ from policygen.model.labels import parse_label
 from tests.own.checkouts import EARLIER_HELPER, make_benchmarks, place_in
 from tests.own.test_hub_benchmark import CALLS, FLAGS, TREES, workload_of
 from tests.own.test_new_benchmark_compiles import compiles
-from tests.tiers import sampled, slow
+from tests.tiers import EVERY_UNIT, sampled, slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 SIZES = "[[size]]\nelements = 65536\n"
@@ -122,8 +122,10 @@ def test_base_has_cubs_own_hub(trees, tmp_path):
 
 
 @slow
-@pytest.mark.parametrize("base", [True, False], ids=["base", "variant"])
-@pytest.mark.parametrize(("version", "call"), CALLS)
+@pytest.mark.parametrize("base", [True, False] if EVERY_UNIT else [False])
+@pytest.mark.parametrize(
+    ("version", "call"), [one for one in CALLS if EVERY_UNIT or one.values[0] == TREES[-1]]
+)
 def test_every_algorithm_compiles(trees, tmp_path, version, call, base):
     (like,) = (
         one for each in load.bound(version) for one in each.benchmarks if one.name == call.like
