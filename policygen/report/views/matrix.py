@@ -134,14 +134,16 @@ def _told(cell: MatrixCell) -> str:
 
 
 def _details(one: KernelMatrix) -> Table:
+    is_profiled = any(cell.use and cell.use.achieved is not None for cell in one.cells)
     columns: list[str | Column] = [
-        one.by,
+        Column(one.by, "name"),
         Column("size", "n"),
         Column("us", "n"),
         Column("ratio", "n"),
         Column("GB/s", "n"),
         Column("of a copy", "n"),
         Column("occupancy", "n"),
+        *([Column("achieved", "n")] if is_profiled else []),
         Column("registers", "n"),
         Column("spilled", "n"),
         Column("shared", "n"),
@@ -159,7 +161,8 @@ def _details(one: KernelMatrix) -> Table:
                 f"{cell.ratio:.3f}{_half(_apart(cell))}",
                 f"{cell.bandwidth / GIGA:,.0f}" if cell.bandwidth else "",
                 f"{cell.share * 100:.0f} %" if cell.share else "",
-                _occupancy(use) if use else "",
+                f"{use.occupancy * 100:.0f} %" if use else "",
+                *([_achieved(use)] if is_profiled else []),
                 str(use.registers) if use else "",
                 f"{use.spilled} B" if use else "",
                 f"{use.shared:,} B" if use else "",
@@ -172,8 +175,12 @@ def _details(one: KernelMatrix) -> Table:
 
 def _occupancy(use: KernelUse) -> str:
     """What fits, and what was at work where that is known."""
-    words = f"{use.occupancy * 100:.0f} %"
-    return words if use.achieved is None else f"{words} ({use.achieved * 100:.0f} % achieved)"
+    achieved = f" ({_achieved(use)} achieved)" if use.achieved is not None else ""
+    return f"{use.occupancy * 100:.0f} %{achieved}"
+
+
+def _achieved(use: KernelUse | None) -> str:
+    return f"{use.achieved * 100:.0f} %" if use and use.achieved is not None else ""
 
 
 def _spread(interval: Interval | None, scale: float = 1.0, digits: int = 3) -> str:
