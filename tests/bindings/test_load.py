@@ -229,8 +229,8 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 BINDING_KEYS = (
-    "its keys are: algorithm, library, site, family, benchmark, selector, call, run, workload,"
-    " types"
+    "its keys are: algorithm, library, site, family, benchmark, selector, hub, call, run,"
+    " workload, types"
 )
 
 

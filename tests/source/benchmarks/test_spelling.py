@@ -30,7 +30,7 @@ RUN = RunBinding(
     function="f",
     arguments="in",
 )
-NAMES = source_names(BENCHMARK, RUN, {"InPlace": "true"}, "Op")
+NAMES = source_names(BENCHMARK, RUN, {"InPlace": "true"}, "Op", {})
 
 
 @pytest.mark.parametrize(
