@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
+from policygen import settings_file
 from policygen.app import new_benchmark
 from policygen.app.new_benchmark import binding_of
 from policygen.bindings import load
@@ -39,6 +40,7 @@ def unknown(monkeypatch):
     for kept in (load.bindings, load.bound):
         kept.cache_clear()
     yield monkeypatch
+    settings_file.choose(None)  # what a command was given counts for the process
     for kept in (load.bindings, load.bound):
         kept.cache_clear()
 
