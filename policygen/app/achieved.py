@@ -1,6 +1,7 @@
 """What ncu says of variants of a kernel of one's own, after they were measured."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from policygen.app.measure_variants import ChosenWorkload
 from policygen.app.session import Session
@@ -18,17 +19,18 @@ from policygen.steps import HowFar
 PHASE = "profiling"
 
 
-def check_profiles() -> None:
-    """Refuses what cannot be asked, before anything is measured."""
+def profiler() -> Path:
+    """What is asked; refused before anything is measured where it cannot be."""
     if taken_kernel() is None:
         raise InputError(
             "--ncu is for kernels of your own: a call of CUB's is several kernels",
             "Name the file of one: --workload FILE",
         )
-    find_profiler(find_toolchain())
+    return find_profiler(find_toolchain())
 
 
 def keep_achieved(
+    tool: Path,
     session: Session,
     rows: MeasuringSession,
     chosen: Mapping[Point, ChosenWorkload],
@@ -37,7 +39,7 @@ def keep_achieved(
     keeps: Keeps,
 ) -> None:
     """Writes the share of threads that were at work, of each variant on each runtime workload."""
-    maker, tool = taken_kernel(), find_profiler(find_toolchain())
+    maker = taken_kernel()
     assert maker is not None
     asked = [
         (spot, unit)

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 from policygen.bindings.load import Bound
 from policygen.dialects.selectors.aggregates import Field, leaves
@@ -15,7 +16,6 @@ from policygen.model.run_binding import RunBinding
 from policygen.model.versions import numbers
 from policygen.source.benchmarks.spelling import SourceNames
 
-DECLARED = {"less_than": "less_than_t"}
 INDENT = 2
 """Levels of statements in a policy selector."""
 
@@ -26,9 +26,10 @@ class SelectorPart:
 
     selector: PublicSelector
     fields: tuple[Field, ...]
-    words: Mapping[str, str] = field(default_factory=dict)
+    template: ClassVar = "bench/selector.cu.j2"
+    words: ClassVar[Mapping[str, str]] = {}
     """What the source calls a functor that it declares itself."""
-    includes: tuple[str, ...] = ()
+    includes: ClassVar[tuple[str, ...]] = ()
     """Headers that it needs besides those of the call."""
 
     @property
@@ -85,7 +86,8 @@ class HubPart:
     """A policy hub that a class of CUB's is given, where the public API takes no policy."""
 
     given: GivenHub
-    words: Mapping[str, str] = field(default_factory=lambda: DECLARED)
+    template: ClassVar = "bench/hub.cu.j2"
+    words: ClassVar[Mapping[str, str]] = {"less_than": "less_than_t"}
     """What the source calls a functor that it declares itself: the headers have none."""
 
     @property

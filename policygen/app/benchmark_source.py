@@ -27,7 +27,6 @@ from policygen.source.benchmarks.spelling import (
     source_names,
 )
 
-SELECTORS, HUBS = "bench/selector.cu.j2", "bench/hub.cu.j2"
 HELPER = "<nvbench_helper.cuh>"
 _MADE = "made_t<"
 _NO_TYPE_LIST = set("<,")
@@ -58,7 +57,7 @@ class NewSource:
     @property
     def text(self) -> str:
         """The whole file."""
-        vectors, is_hub = self._vectors, isinstance(self.policy, HubPart)
+        vectors = self._vectors
         values = {
             "includes": list(self._includes(vectors)),
             "about": (self.own.call.algorithm, self.own.like.name),
@@ -84,7 +83,7 @@ class NewSource:
             "call": self._call(),
             "registered": list(self._registered()),
         }
-        return fill(HUBS if is_hub else SELECTORS, values)
+        return fill(self.policy.template, values)
 
     @property
     def operator(self) -> str | None:

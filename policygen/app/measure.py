@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from policygen.app.achieved import check_profiles, keep_achieved
+from policygen.app.achieved import keep_achieved, profiler
 from policygen.app.filters import Filter
 from policygen.app.kernel_facts import keep_bandwidth, keep_kernel
 from policygen.app.measure_variants import (
@@ -91,8 +91,7 @@ def measure_variants(
     """Measures variants beside base in fresh processes, and checks what they compute."""
     check_serves("measure", session.cub)
     effort = effort or Effort()
-    if effort.ncu:
-        check_profiles()
+    tool = profiler() if effort.ncu else None
     begun = time.monotonic()
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
@@ -145,11 +144,11 @@ def measure_variants(
                 )
                 workloads.append(_measured(task, point))
             keep_bandwidth(rows, controller)
-            if effort.ncu:
+            if tool is not None:
                 # The tool starts a process of its own, that does not speak NVBench.
                 plain = worker_command(effort.gpu, runners[0], runtime)
                 with controller.aside():
-                    keep_achieved(session, rows, lot.chosen, fine, plain, keeps)
+                    keep_achieved(tool, session, rows, lot.chosen, fine, plain, keeps)
         return MeasuredVariants(
             cub=session.cub,
             arch=gpu.arch,

@@ -93,7 +93,8 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
         # Thousands of rows say the same few things.
         key = f"{id(one)} {config} {place} {numbers.get(at)}"
         if key not in same:
-            values = dict(_picked(config, one) if one.site.targets else _read(config, one))
+            told = _picked(config, one) if one.site.targets else _values(config, one.aggregates, "")
+            values = dict(told)
             number = numbers.get(at)
             if copy is not None and place is not None:
                 number = _entry(one, place, copy)
@@ -108,22 +109,27 @@ def _silent(workload: Workload, arch: str) -> InputError:
 
 def _numbers(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[int, int]:
     """Which entry each picker takes: in copies of their headers they return its number."""
-    if not any(one.site.targets and one.site.header in tree.marked for one in lot):
+    copies = {
+        _path(one, tree): tree.marked[one.site.header].data
+        for one in lot
+        if _is_numbered(one, tree)
+    }
+    if not copies:
         return {}
-    changed = dict(tree.changed)
-    for one in lot:
-        if one.site.targets and one.site.header in tree.marked:
-            changed[_path(one, tree)] = tree.marked[one.site.header].data
     unit = host_unit(lot, tree.version, numbered=True)
-    answer = compiler.told(unit, SCOPES, tree.includes, changed)
+    answer = compiler.told(unit, SCOPES, tree.includes, {**tree.changed, **copies})
     numbers: dict[int, int] = {}
     for at, one, workload, arch in spots_of(lot):
-        if one.site.targets and one.site.header in tree.marked:
+        if _is_numbered(one, tree):
             told = answer["types"].get(f"type_{at}")
             if not isinstance(told, list) or told[0] != NUMBER:
                 raise _silent(workload, arch)
             numbers[at] = told[1]
     return numbers
+
+
+def _is_numbered(one: Asked, tree: AskedTree) -> bool:
+    return bool(one.site.targets) and one.site.header in tree.marked
 
 
 def _path(one: Asked, tree: AskedTree) -> str:
@@ -147,10 +153,6 @@ def _check_fields(lot: Sequence[Asked], told: Mapping[str, Sequence[str]]) -> No
 def _picked(config: Sequence[Any], one: Asked) -> Iterator[tuple[str, Value]]:
     """The fields of what a picker returns, with their values."""
     return zip(shape_of(one).paths, config[1:], strict=True)
-
-
-def _read(config: Sequence[Any], one: Asked) -> Iterator[tuple[str, Value]]:
-    return _values(config, one.aggregates, "")
 
 
 def _selected(

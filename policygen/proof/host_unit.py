@@ -54,13 +54,14 @@ def host_unit(lot: Sequence[Asked], version: str, *, numbered: bool = False) -> 
     typed = {name for one in lot for point in one.points for name in axis_headers(point, version)}
     places = _targets(lot)
     shapes = [] if numbered else shapes_of(lot)
+    shape = {id(one): shape_of(one) for one in lot if shapes and one.site.targets}
     rows, picked = [], []
     for number, one, workload, arch in spots_of(lot):
         given = _given(workload, version)
         if one.site.targets:
             given["Target"] = f"target_{places[one.site.targets, arch]}::type"
-            told = NUMBER if numbered else f"shape_{shapes.index(shape_of(one))}"
-            paths = ("",) if numbered else (f".{path}" for path in shape_of(one).paths)
+            told = NUMBER if numbered else f"shape_{shapes.index(shape[id(one)])}"
+            paths = ("",) if numbered else (f".{path}" for path in shape[id(one)].paths)
             values = ", ".join(f"value_{number}::found{path}" for path in paths)
             picked.append((number, _filled(one.site.hub, given), f"{told}<{values}>"))
         else:
@@ -72,7 +73,7 @@ def host_unit(lot: Sequence[Asked], version: str, *, numbered: bool = False) -> 
         "configs": dict.fromkeys(c for one in lot if not one.site.targets for c in _declared(one)),
         "number": NUMBER,
         "targets": [(targets, _device(arch)) for targets, arch in places],
-        "shapes": [(shape.name, shape.paths) for shape in shapes],
+        "shapes": [(each.name, each.paths) for each in shapes],
         "rows": rows,
         "picked": picked,
     }

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.tree.debs import CONFIGS, make_rocprim
 
-TYPES = """\
+COMMON = """\
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -27,6 +27,11 @@ namespace detail
 {
 enum class target_arch : unsigned int
 {
+"""
+"""What is the same in both forms, up to the architectures."""
+TYPES = (
+    COMMON
+    + """\
     gfx906 = 906,
     gfx942 = 942,
     unknown = std::numeric_limits<unsigned int>::max(),
@@ -34,6 +39,7 @@ enum class target_arch : unsigned int
 } // namespace detail
 } // namespace rocprim
 """
+)
 HELPER = """\
 #pragma once
 #include "../config_types.hpp"

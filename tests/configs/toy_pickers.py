@@ -2,31 +2,12 @@
 
 from pathlib import Path
 
+from tests.configs.toy import COMMON
 from tests.tree.debs import CONFIGS, make_rocprim
 
-TYPES = """\
-#pragma once
-#include <cstdint>
-#include <limits>
-#include <type_traits>
-namespace rocprim
-{
-struct half
-{
-    short bits;
-};
-struct empty_type
-{};
-template<class T>
-struct is_floating_point : std::is_floating_point<T>
-{};
-template<>
-struct is_floating_point<half> : std::true_type
-{};
-namespace detail
-{
-enum class target_arch : unsigned int
-{
+TYPES = (
+    COMMON
+    + """\
     invalid = 0,
     gfx906  = 906,
     gfx908  = 908,
@@ -104,6 +85,7 @@ struct kernel_config_params
 } // namespace detail
 } // namespace rocprim
 """
+)
 HELPER = """\
 #pragma once
 #include "../config_types.hpp"

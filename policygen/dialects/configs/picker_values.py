@@ -9,7 +9,7 @@ from policygen.dialects.specializations.member_edits import member_edits
 from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.edit import Edit
-from policygen.model.tuning import Entry, spell
+from policygen.model.tuning import Entry
 from policygen.source.brackets import closing_brace, split_list
 from policygen.source.spelling import same
 from policygen.source.splice import edit_at
@@ -23,14 +23,8 @@ def with_values(
     text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot, reason: str
 ) -> list[Edit]:
     """The edits of a return: of its values, of those that it leaves out, and of its comment."""
-    own = {member.name for member in entry.members}
-    unsaid = {
-        name: value
-        for name, value in values.items()
-        if name not in own and spell(spot.told.values.get(name, "")) != value
-    }
     edits = member_edits(text, entry, values, reason)
-    if unsaid:
+    if unsaid := spot.left_out(entry, values):
         edits += _said(text, entry, unsaid, spot, reason)
     return [*edits, *_commented(text, entry, values, spot, reason)]
 
@@ -51,9 +45,7 @@ def _said(
             continue
         parts = []
         for name, kind in fields[: wanted[-1] + 1]:
-            value = left.pop(prefix + name, spell(spot.told.values.get(prefix + name, "")))
-            number = value.lstrip("-").isdigit() or value in {"true", "false"}
-            parts.append(value if number else f"{kind}::{value}")
+            parts.append(spot.argument(kind, left.pop(prefix + name, None), prefix + name))
         last = split_list(text.code, at.start, at.end)[-1].end
         new = "".join(f", {part}" for part in parts)
         yield edit_at(text.data, Span(last, last), new, reason)

@@ -14,7 +14,7 @@ from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.entry_text import Content
 from policygen.model.plan import Target
 from policygen.model.selection import Selected
-from policygen.model.tuning import Entry, Family, Member, Value
+from policygen.model.tuning import Entry, Family, Member, Value, spell
 
 _TRUTH = {"true": True, "false": False}
 
@@ -134,6 +134,20 @@ class ConfigSpot(Spot):
         tops = [one.name.partition(".")[0] for one in entry.members]
         needed = [place for place, top in enumerate(tops) if len({*tops[: place + 1]}) <= least]
         return entry.members[: max([*places, *needed], default=-1) + 1]
+
+    def left_out(self, entry: Entry, values: Mapping[str, str]) -> dict[str, str]:
+        """What an entry leaves out and does not have as it is wanted."""
+        own = {member.name for member in entry.members}
+        return {n: v for n, v in values.items() if n not in own and self._now(n) != v}
+
+    def argument(self, kind: str, value: str | None, name: str) -> str:
+        """A value as an argument of a type: what is wanted, else what the workload has now."""
+        text = self._now(name) if value is None else value
+        number = text.lstrip("-").isdigit() or text in _TRUTH
+        return text if number else f"{kind}::{text}"
+
+    def _now(self, name: str) -> str:
+        return spell(self.told.values.get(name, ""))
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
         """The values; rocPRIM's comments tell no scores."""

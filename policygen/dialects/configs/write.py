@@ -11,7 +11,7 @@ from policygen.dialects.specializations.member_edits import member_edits
 from policygen.errors import InputError
 from policygen.model.base import Span
 from policygen.model.edit import Edit
-from policygen.model.tuning import Entry, Family, TuningHeader, spell
+from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.source.spelling import newline
 from policygen.source.splice import edit_at, replaced
 from policygen.source.text import Text, decode
@@ -40,14 +40,8 @@ def updated(
     text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot, reason: str
 ) -> list[Edit]:
     """Other values for a config; of those that it leaves out, what it needs to say."""
-    own = {member.name for member in entry.members}
-    unsaid = {
-        name: value
-        for name, value in values.items()
-        if name not in own and spell(spot.told.values.get(name, "")) != value
-    }
     edits = member_edits(text, entry, values, reason)
-    if unsaid:
+    if unsaid := spot.left_out(entry, values):
         edits.append(_said(text, entry, unsaid, spot, reason))
     return edits
 
@@ -65,9 +59,7 @@ def _said(
     last = max(names.index(name) for name in values)
     parts = []
     for name, kind in declared[len(found.args) : last + 1]:
-        value = values.get(name, spell(spot.told.values.get(name, "")))
-        number = value.lstrip("-").isdigit() or value in {"true", "false"}
-        parts.append(value if number else f"{kind}::{value}")
+        parts.append(spot.argument(kind, values.get(name), name))
     at = found.args[-1].end
     return edit_at(text.data, Span(at, at), "".join(f", {part}" for part in parts), reason)
 
