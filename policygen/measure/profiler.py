@@ -1,6 +1,7 @@
 """Runs variants of a kernel under ncu: which share of a multiprocessor's threads were at work."""
 
 import csv
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,11 +73,22 @@ def achieved(
     # Before them stands what the reference launched; a process that was lost took its own along.
     if lost or len(shares) < len(ran):
         return Achieved({}, f"{len(shares)} launches are told of {len(ran)} variants")
-    return Achieved(dict(zip(ran, shares[len(shares) - len(ran) :], strict=True)))
+    found = dict(zip(ran, shares[len(shares) - len(ran) :], strict=True))
+    if any(map(math.isnan, found.values())):
+        return Achieved({}, f"it does not tell {METRIC}")
+    return Achieved(found)
 
 
 def _shares(text: str) -> Iterator[float]:
     """One for each launch; between them stands what the tool says, and a row of units."""
     for row in csv.DictReader(line for line in text.splitlines() if line.startswith('"')):
         if row.get("ID"):
-            yield float((row.get(METRIC) or "nan").replace(",", "")) / 100
+            yield _number(row.get(METRIC) or "") / 100
+
+
+def _number(text: str) -> float:
+    """What is told in place of one, `n/a`, is none."""
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return math.nan

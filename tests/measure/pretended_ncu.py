@@ -6,10 +6,11 @@ from textwrap import dedent
 from policygen.measure.profiler import METRIC
 
 
-def profiling(folder, *, error=None, lacking=0, before=1):
+def profiling(folder, *, error=None, lacking=0, before=1, told=None):
     """It starts the program, and tells of each check of a variant as of a launch.
 
-    Before them stand launches of the reference; of the last variants it says nothing.
+    Before them stand launches of the reference; of the last variants it says nothing, or of all the
+    same.
     """
     path = folder / "ncu"
     head = ["ID", "Process ID", "Kernel Name", METRIC]
@@ -30,9 +31,9 @@ def profiling(folder, *, error=None, lacking=0, before=1):
                 table = csv.writer(file, quoting=csv.QUOTE_ALL)
                 table.writerow({head!r})
                 table.writerow(["", "", "", "%"])
-                told = ["reference"] * {before} + checked
-                for number, one in enumerate(told[: len(told) - {lacking}]):
-                    share = "99" if one == "reference" else 10 + number
+                launched = ["reference"] * {before} + checked
+                for number, one in enumerate(launched[: len(launched) - {lacking}]):
+                    share = {told!r} or ("99" if one == "reference" else 10 + number)
                     table.writerow([number, 1, "saxpy", share])
             os._exit(worker.returncode)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from policygen.errors import MissingToolError
-from policygen.measure.profiler import TOOL, achieved, find_profiler
+from policygen.measure.profiler import METRIC, TOOL, achieved, find_profiler
 from policygen.measure.watched import WatchedWorkload
 from policygen.proof.toolchain import Toolchain
 from tests.app.searched import own_locks
@@ -45,6 +45,11 @@ def test_what_the_tool_says_is_told(tmp_path, monkeypatch):
     why = "ERR_NVGPUCTRPERM - The user does not have permission"
     found = run(tmp_path, monkeypatch, profiling(tmp_path, error=why))
     assert (found.shares, found.problem) == ({}, why)
+
+
+def test_what_is_no_number_is_not_known(tmp_path, monkeypatch):
+    found = run(tmp_path, monkeypatch, profiling(tmp_path, told="n/a"))
+    assert (found.shares, found.problem) == ({}, f"it does not tell {METRIC}")
 
 
 def test_inputs_that_cannot_be_made_are_told(tmp_path, monkeypatch):
