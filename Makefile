@@ -53,8 +53,8 @@ measure-check: .venv/installed-dev
 	$(BIN)/policygen headers fetch -q $(MEASURED)
 	$(BIN)/python -m benchmarks.measure_check $(MEASURED) $(CHECKOUT)
 
-# On a GPU: equal code is called equal, and what is 3 % slower or faster is found. RUNS of each.
-# Twenty, the default, were not timed yet.
+# On a GPU: equal code is called equal, and what is 3 % slower or faster is found. RUNS of each:
+# the default, twenty, takes some forty minutes on an H200; what a run was ended in is gone on with.
 performance-check: .venv/installed-dev
 	$(BIN)/policygen headers fetch -q $(MEASURED)
 	$(BIN)/python -m benchmarks.performance_check $(MEASURED) $(RUNS)

@@ -138,7 +138,7 @@ def test_what_an_h200_said_is_right(capsys):
     page = " ".join(page.split())
     planted = sum(count for run in runs for key, count in run.items() if "equal: " not in key)
     assert f"{len(runs)} runs on H200s" in page
-    assert f"{sum(run['equal: equal'] for run in runs)} verdicts" in page
+    assert f"{sum(run['equal: equal'] for run in runs):,} verdicts" in page
     assert f"all {planted} were called slower, or faster" in page
 
 

@@ -322,4 +322,6 @@ class _OpenCase:
         if not differ:
             return None
         where = f", the first at {first.value:,}" if first.value >= 0 else ""
-        return f"{differ:,} elements of result {buffer.value} differ from base's{where}"
+        elements, verb = ("element", "differs") if differ == 1 else ("elements", "differ")
+        result = f"{differ:,} {elements} of result {buffer.value}"
+        return f"{result} {verb} from base's{where}"
