@@ -9,12 +9,51 @@ import pytest
 
 from policygen.measure import locks
 from policygen.paths import cache_folder
+from policygen.results import decoder
+from policygen.results.decode_worker import framed, read_part
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has its environment from the first process
     os.environ["POLICYGEN_CACHE"] = str(cache_folder() / "tests")
 os.environ.pop("CUDA_HOME", None)  # what is compiled with does not depend on the machine
 # Tests start policygen hundreds of times: it is not compiled to bytecode each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _decoders_go_on():
+    """A process that decoded for one test decodes for the next: to start takes longer than that.
+
+    One command has one of its own, so that no database can harm what is read of another.
+    """
+    kept, start, stop, usual = [], decoder._start, decoder._stop, decoder.WORKER
+
+    def lent():
+        while kept and usual == decoder.WORKER:
+            worker = kept.pop()
+            if _answers(worker.process):
+                return worker
+            stop(worker)
+        return start()
+
+    def given_back(worker):
+        (kept.append if usual == decoder.WORKER else stop)(worker)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(decoder, "_start", lent)
+        patched.setattr(decoder, "_stop", given_back)
+        yield
+    for worker in kept:
+        stop(worker)
+
+
+def _answers(process):
+    """Whether it does what it is asked: it may have crashed, or have answers left."""
+    try:
+        process.stdin.write(framed(b"junk"))
+        process.stdin.flush()
+        return read_part(process.stdout) == b"-no fpzip blob"
+    except (BrokenPipeError, ValueError):
+        return False
 
 
 @pytest.fixture(autouse=True)

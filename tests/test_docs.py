@@ -19,6 +19,7 @@ from policygen.tree import open_tree, tuning_headers
 from tests.cli.test_db import nvbench
 from tests.own.checkouts import REDUCE, place_in
 from tests.probing import changed_tree
+from tests.tiers import slow
 from tests.trees import tree
 
 ROOT = Path(__file__).parent.parent
@@ -51,7 +52,9 @@ def examples():
         for example in re.split(r"^(?=\$ )", block, flags=re.M):
             command, _, output = example.removeprefix("$ ").partition("\n")
             if command and command not in OTHERS:
-                yield pytest.param(command, output, id=f"{page.name}: {command}"[:80])
+                # Units that are measured take half a minute to compile.
+                marks = [slow] if command.startswith("policygen measure ") else []
+                yield pytest.param(command, output, id=f"{page.name}: {command}"[:80], marks=marks)
 
 
 @pytest.fixture

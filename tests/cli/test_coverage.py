@@ -81,8 +81,10 @@ def test_a_disabled_entry_tells_the_recorded_reason(capsys):
 @pytest.mark.parametrize(
     ("given", "status"),
     [
-        (("--fail-under", "50"), 1),
-        (("--fail-under", "28"), 0),
+        (("-R", f"{THREE}$", "--fail-under", "60", "--arch", "sm100"), 1),
+        (("-R", f"{THREE}$", "--fail-under", "100", "--arch", "sm90"), 0),
+        pytest.param(("--fail-under", "50"), 1, marks=slow),
+        pytest.param(("--fail-under", "28"), 0, marks=slow),
         pytest.param(("--fail-under", "50", "--arch", "sm90"), 1, marks=slow),
         pytest.param(("--fail-under", "40", "--arch", "sm90"), 0, marks=slow),
         pytest.param(("--fail-under", "40", "--arch", "sm90", "--arch", "sm100"), 1, marks=slow),

@@ -135,6 +135,7 @@ def test_a_plan_for_another_tree_is_refused(places, capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_database_that_a_plan_names_and_that_is_not_here_is_asked_for(
     places, written, monkeypatch
 ):

@@ -94,6 +94,7 @@ def test_the_next_best_is_written_proven_and_made_again_where_it_is_asked_for(ca
     assert "proof: 1 workload changed as written" in out
 
 
+@pytest.mark.slow
 def test_a_plan_whose_next_best_is_changed_is_refused(capsys, tmp_path):
     tree = tree_of(tmp_path / "tree", "3.0.1")
     db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD, FOURTH)})

@@ -51,6 +51,7 @@ def test_settings_that_are_named_are_read(project, monkeypatch, capsys):
 
 
 @pytest.mark.nvcc
+@pytest.mark.slow
 def test_results_are_written_into_the_own_header(project, capsys):
     won = {("I8",): None, ("I16",): "ipt_12.tpb_192", ("F32",): "ipt_20.tpb_256"}
     data = project / "run.db"

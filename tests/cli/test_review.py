@@ -215,6 +215,7 @@ def test_a_branch_for_architectures_between_others_is_seen(capsys, tmp_path):
     assert "7 → **6**" in out
 
 
+@pytest.mark.slow
 def test_what_must_not_be_merged_gives_exit_status_1(capsys, tmp_path):
     # The selection needs a load modifier: an entry without one is never taken (NVIDIA/cccl#3691).
     text = (

@@ -61,6 +61,7 @@ def test_the_better_one_is_written_and_proved(capsys, tmp_path, better, worse):
     assert run(capsys, "verify-effect", "--cub", tree)[0] == 0
 
 
+@pytest.mark.slow
 def test_one_that_finds_nothing_is_no_obstacle(capsys, tmp_path):
     tree = tree_of(tmp_path)
     given = (*measured(tmp_path, LOOKAHEAD, 0.1), *measured(tmp_path, LOOKBACK, 0.0))

@@ -97,6 +97,7 @@ def test_on_a_tree_before_selectors_a_program_of_ones_own_takes_it(capsys):
     assert reason.startswith(told)
 
 
+@pytest.mark.slow
 def test_the_commands_have_the_options_of_the_plan(capsys):
     given = ("--db", DB, "--arch", "sm90", "--cub", root("3.6.0"), "--least-score", "1.02")
     split, emit = printed(capsys, *given, "--reach", "later")

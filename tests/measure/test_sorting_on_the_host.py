@@ -62,6 +62,7 @@ def test_a_call_has_its_storage_launches_and_writes_nothing_beside_its_buffers(c
     assert called.runtime.allocated == before
 
 
+@pytest.mark.slow
 def test_transforms_need_no_storage() -> None:
     called = Called(QUICK)
     called.fill(exact=False)

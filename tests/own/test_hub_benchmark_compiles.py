@@ -91,9 +91,7 @@ def lines_of(parameters, values):
     return [f"#define {one.macro} {values[one.label]}" for one in parameters]
 
 
-@pytest.mark.parametrize(
-    ("version", "name"), sampled(EVERY, ("2.8.2", "scan"), ("3.0.1", "radix_sort"))
-)
+@pytest.mark.parametrize(("version", "name"), sampled(EVERY, ("3.0.1", "radix_sort")))
 def test_the_policy_is_what_the_label_says(trees, tmp_path, version, name):
     """Counts for elements of 4 bytes are scaled, and others are as they stand."""
     text, label, hub, policy, fields = CASES[name]

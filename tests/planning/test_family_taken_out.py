@@ -57,6 +57,7 @@ def without(version: str, name: str, families: set[str]) -> bytes:
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_family_that_a_tree_does_not_have_yet_says_all_that_its_label_says(
     name: str,
     families: set[str],

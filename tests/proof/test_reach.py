@@ -132,6 +132,7 @@ def test_a_member_that_is_misspelled_is_found_in_each_family(planted, clean, nam
     assert reported[0].example  # a workload that has the key
 
 
+@pytest.mark.slow
 def test_nothing_else_is_reported_than_what_was_planted(planted, clean):
     mistakes, result = planted
     assert len(mistakes) == len(list(families())) == len(tuned())

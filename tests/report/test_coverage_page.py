@@ -1,5 +1,7 @@
 """The heat map in a browser, from a document that is made up."""
 
+from itertools import product
+
 import pytest
 
 from policygen.model.coverage import Cell, Compared, Coverage, Fillable, Turned
@@ -10,6 +12,7 @@ from policygen.report.views.coverage import render
 from policygen.report.views.coverage_words import ROWS
 from tests.browser import faults, opened, overflow
 from tests.report.structure import Structure, check_links
+from tests.tiers import sampled
 
 CUB = Cub(root="/tree", version="3.0.1", dialect="specializations", found="--cub")
 HOSTILE = "<script>alert(1)</script>|`*_[x](y)&"
@@ -192,8 +195,10 @@ def test_at_most_ten_facts_stand_out_and_each_leads_to_its_row():
     assert "What stands out" not in text
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1000, 1200, 1600])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    sampled(product((400, 1000, 1200, 1600), ("light", "dark")), (400, "dark"), (1000, "light")),
+)
 def test_six_architectures_are_a_matrix_and_on_a_phone_a_list(six_page, width, scheme):
     with opened(six_page, width=width, scheme=scheme) as (shown, said):
         assert shown.locator(".shares").is_visible() == (width > 640)

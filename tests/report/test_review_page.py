@@ -1,6 +1,7 @@
 """The page of a review in a browser, from a document that is made up."""
 
 import re
+from itertools import product
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.report.structure import Structure, check_links
 from tests.report.test_coverage_page import HOSTILE, LONG
 from tests.report.test_sass import different, row
 from tests.report.test_sass import document as sass
+from tests.tiers import sampled
 
 CUB = Cub(root="/tree", version="3.0.1", dialect="specializations", found="--cub")
 PATH = "cub/device/dispatch/tuning/tuning_scan.cuh"
@@ -139,8 +141,10 @@ def open_all(shown):
     shown.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    sampled(product((400, 1200), ("light", "dark")), (400, "dark"), (1200, "light")),
+)
 def test_it_is_readable_everywhere(page, width, scheme):
     with opened(page, width=width, scheme=scheme) as (shown, said):
         open_all(shown)

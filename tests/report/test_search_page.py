@@ -1,6 +1,7 @@
 """The page of a search in a browser, and what its figures and sentences are made of."""
 
 import re
+from itertools import product
 from xml.etree import ElementTree
 
 import pytest
@@ -21,6 +22,7 @@ from tests.report.shown import lines
 from tests.report.structure import Structure, check_links
 from tests.results.measured import MEASURED
 from tests.results.searched import CT, searched
+from tests.tiers import sampled
 
 EVIL = "<script>x</script>\x1b[2J\u202e</svg>\"'&"
 
@@ -48,8 +50,10 @@ def titles(page):
     return [one.find("title").text for one in parsed(page)]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    sampled(product((400, 1280), ("light", "dark")), (400, "dark"), (1280, "light")),
+)
 def test_it_is_readable_everywhere(document, tmp_path, width, scheme):
     path = tmp_path / "search.html"
     path.write_text(render(document))

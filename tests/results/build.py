@@ -88,6 +88,7 @@ class _Connection:
 
     def __enter__(self):
         self._db = sqlite3.connect(self._path)
+        self._db.execute("PRAGMA synchronous = OFF")  # a row at a time, and nothing to lose
         return self._db
 
     def __exit__(self, *_):
