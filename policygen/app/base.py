@@ -14,6 +14,8 @@ from policygen.errors import InputError
 from policygen.model.cub import Cub
 from policygen.model.plan import Plan
 from policygen.model.sass import DumpIndex
+from policygen.proof.compilers import IN_PLACE
+from policygen.proof.copied import copied
 from policygen.proof.overlay import overlay
 from policygen.proof.sass.dumps import Dumps, is_dumps, load
 from policygen.tree.revision import open_revision
@@ -37,6 +39,8 @@ class Base:
     def includes(self) -> tuple[str, ...]:
         """Its include folders; before them those of the headers that were replaced."""
         assert self.cub is not None
+        if self.replaced and self.cub.library in IN_PLACE:
+            return copied(self.cub, self.replaced), *self.cub.include_folders
         folders = (overlay(name, data) for name, data in sorted(self.replaced.items()))
         return *folders, *self.cub.include_folders
 
@@ -47,9 +51,8 @@ def find_base(session: Session, text: str | None) -> Base | None:
         return _default(session.cub, session.store)
     if is_dumps(Path(text)):
         index, dumps = load(Path(text))
-        return Base(
-            f"dumps of CUB {index.version}, {index.toolchain}, in {text}", index=index, dumps=dumps
-        )
+        title = index.version if "@" in index.version else f"CUB {index.version}"
+        return Base(f"dumps of {title}, {index.toolchain}, in {text}", index=index, dumps=dumps)
     other = other_tree(session, text)
     return Base(f"{other.title}, {text}", other)
 

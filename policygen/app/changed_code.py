@@ -8,6 +8,7 @@ from policygen.app.base import Base
 from policygen.app.change import read_before
 from policygen.app.comparing import Chosen, Compiles, choose_compiles, narrowed
 from policygen.app.filters import Filter
+from policygen.app.kernel_tools import nvcc_maker
 from policygen.app.reading import read_tree
 from policygen.app.resolve import ask_values
 from policygen.app.session import Session
@@ -15,7 +16,6 @@ from policygen.model.resolve import EntryPlace
 from policygen.model.workload import Point, in_words, point_of
 from policygen.paths import cache_folder
 from policygen.proof.review import touched
-from policygen.proof.sass.build import Tools
 from policygen.proof.sass.calls import DeviceCall
 from policygen.proof.sass.compiler import KernelCompiler, workers
 from policygen.proof.sass.sides import compile_sides
@@ -56,7 +56,8 @@ def find_changed_code(
     """Compiles what a change can touch, before and after it; `everything`: all of its headers."""
     whole = Filter((), "", where.axes, ())
     chosen = Chosen(whole.pattern, whole.values, everything=False)
-    compiles = choose_compiles(session.cub, base, chosen, (arch,), toolchain.archs)
+    maker = nvcc_maker(toolchain)
+    compiles = choose_compiles(session.cub, base, chosen, (arch,), maker)
     if not everything:
         compiles = narrowed(compiles, session.progress)
     spots = [spot for spot in compiles.spots if where.pattern.match(spot[0][0])]
@@ -65,7 +66,7 @@ def find_changed_code(
         session.note(f"{lot} compiled before and after: -R and -a choose among them")
     with workers(jobs) as executor:
         folder: Path = cache_folder()
-        compiler = KernelCompiler(Tools.of(toolchain), folder, executor, session.progress)
+        compiler = KernelCompiler(maker.tools, folder, executor, session.progress)
         sides = compile_sides(compiles.before, compiles.after, spots, compiler)
     different, same, refused = {}, [], {}
     for spot in spots:

@@ -10,6 +10,8 @@ from policygen.installation import add
 from policygen.model.doctor import Check
 from policygen.paths import nearby
 from policygen.process import run
+from policygen.proof.hipcc import ASKED, PROGRAM, Hipcc, find_hipcc
+from policygen.proof.hipcc import compile_trial as compile_hip
 from policygen.proof.toolchain import Toolchain, find_disassembler, find_toolchain
 from policygen.proof.trial import compile_trial
 
@@ -19,6 +21,8 @@ COMPILING = (
 )
 """Commands that ask the compiler."""
 SASS = ("verify-sass", "review --run-sass", "demo")
+ISA = ("verify-sass of rocPRIM",)
+HIP_REMEDY = "apt-get install hipcc"
 GIT = ("--base REVISION", "--compare REVISION")
 GPU = ("nvidia-smi", "--query-gpu=name,compute_cap,memory.total,driver_version")
 NO_GPU = "no GPU here; no command needs one"
@@ -42,6 +46,7 @@ def check_tools() -> Iterator[Check]:
         yield tried("compiling", COMPILING, partial(_compiled, toolchain), add("cuda"))
         yield tried("cuobjdump", SASS, partial(_disassembler, toolchain), add("cuda"))
     yield tried("c++filt", SASS, partial(_version, "c++filt"), "apt-get install binutils")
+    yield _hipcc()
     yield tried("git", GIT, partial(_version, "git"), "apt-get install git")
     yield _gpu()
 
@@ -93,6 +98,26 @@ def _first_line(words: str) -> str:
 def _compiled(toolchain: Toolchain) -> str:
     compile_trial(toolchain)
     return f"a kernel compiles for {toolchain.newest}"
+
+
+def _hipcc() -> Check:
+    """The compiler for GPUs of AMD, which one command can use; none is no failure."""
+    try:
+        found = find_hipcc()
+    except MissingToolError as error:
+        if error.tool != PROGRAM:
+            return failed(PROGRAM, ISA, error, HIP_REMEDY)
+        words = "no hipcc here; machine code of rocPRIM is not compared without it"
+        return Check(name=PROGRAM, state="optional", found=words, needed_by=ISA, remedy=HIP_REMEDY)
+    except PolicygenError as error:
+        return failed(PROGRAM, ISA, error, HIP_REMEDY)
+    return tried(PROGRAM, ISA, partial(_tried, found), HIP_REMEDY)
+
+
+def _tried(found: Hipcc) -> str:
+    compile_hip(found)
+    told = f"{found.version} (clang {found.clang_version})"
+    return f"{told}, a kernel compiles for {ASKED}, {nearby(found.path)}"
 
 
 def _disassembler(toolchain: Toolchain) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from policygen import tree
 from policygen.app.base import Base
 from policygen.app.filters import parse_archs
+from policygen.app.kernel_tools import CodeMaker
 from policygen.app.reading import read_tree
 from policygen.app.touching import find_touch, meant
 from policygen.errors import InputError, Problems
@@ -75,7 +76,7 @@ class Compiles:
 
 
 def choose_compiles(
-    cub: Cub, base: Base | None, chosen: Chosen, archs: Sequence[str], compilable: tuple[str, ...]
+    cub: Cub, base: Base | None, chosen: Chosen, archs: Sequence[str], maker: CodeMaker
 ) -> Compiles:
     """Which workloads are compiled, and for which architectures."""
     headers, remarks = _changed_headers(cub, base)
@@ -84,8 +85,12 @@ def choose_compiles(
     after = _units(cub, cub.include_folders, wanted, chosen)
     if not (before or after) and (chosen.named or (chosen.axes and headers)):
         asked = frozenset() if chosen.named else headers or frozenset()
+        if lost := _left_out(cub, wanted, chosen):
+            raise InputError("nothing that is asked for can be compiled", "\n  ".join(lost))
         raise nothing_bound(cub.bindings, chosen.pattern, chosen.axes, asked)
     remarks += _left_out(cub, wanted, chosen)
+    if not archs or EARLIER in archs:
+        remarks += maker.remarks
     if base and base.index:
         if base.index.units != chosen.units:
             raise InputError(
@@ -96,7 +101,7 @@ def choose_compiles(
             )
         points = {point for point, _ in base.dumps}
         after = {point: unit for point, unit in after.items() if point in points}
-    wanted_archs = _archs(cub, base, archs, compilable, headers)
+    wanted_archs = _archs(cub, base, archs, maker, headers)
     if base and base.index and not any((p, a) in base.dumps for p in after for a in wanted_archs):
         raise InputError(f"{base.label}: the dumps hold nothing of what is asked")
     every = dict.fromkeys([*after, *before])
@@ -151,10 +156,11 @@ def _units(
 def _left_out(cub: Cub, wanted: Wanted, chosen: Chosen) -> list[str]:
     """What is asked for and cannot be compiled."""
     if chosen.checkout is None:
-        names, why = without_call(cub, wanted), "has no call in its binding"
+        reasons = without_call(cub, wanted)
     else:
-        names, why = absent(cub, wanted, chosen.checkout), f"is not in {chosen.checkout.folder}"
-    return [f"{name} {why}: it is not compiled" for name in names]
+        why = f"is not in {chosen.checkout.folder}"
+        reasons = dict.fromkeys(absent(cub, wanted, chosen.checkout), why)
+    return [f"{name} {why}: it is not compiled" for name, why in reasons.items()]
 
 
 def _changed_headers(cub: Cub, base: Base | None) -> tuple[frozenset[str] | None, list[str]]:
@@ -180,20 +186,21 @@ def _archs(
     cub: Cub,
     base: Base | None,
     given: Sequence[str],
-    compilable: tuple[str, ...],
+    maker: CodeMaker,
     headers: frozenset[str] | None,
 ) -> tuple[str, ...]:
     """Those that are named, with all that the change should not reach."""
     named = parse_archs([arch for arch in given if arch != EARLIER])
-    if lost := sorted(named - set(compilable), key=arch_number):
+    if lost := sorted(named - set(maker.archs), key=arch_number):
+        reasons = [f"{arch}: {maker.refusals[arch]}" for arch in lost if arch in maker.refusals]
         raise InputError(
-            f"this nvcc does not compile for {', '.join(lost)}",
-            f"It compiles for {', '.join(compilable)}.",
+            f"this {maker.compiler} does not compile for {', '.join(lost)}",
+            "\n  ".join([f"It compiles for {', '.join(maker.archs)}.", *reasons]),
         )
     if not given and base and base.index:
         named |= {arch for _, arch in base.dumps}
     elif not given or EARLIER in given:
-        named |= frozenset(_untouched(cub, base, compilable, headers))
+        named |= frozenset(_untouched(cub, base, maker.archs, headers))
     return tuple(sorted(named, key=arch_number))
 
 

@@ -16,7 +16,7 @@ from policygen.app.reach import ask_reach
 from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
 from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
-from policygen.app.serving import check_serves, serves
+from policygen.app.serving import offers_code
 from policygen.app.session import Session
 from policygen.model.cub import Cub, Dialect
 from policygen.model.effect import Effect
@@ -59,8 +59,6 @@ def review_change(
     What `run_sass` compiles is announced before it begins.
     """
     cub, progress = session.cub, session.progress
-    if run_sass:
-        check_serves("verify-sass", cub)
     change = find_change(session, base)
     names = tuple(sorted(change.contents))
     asked = _unprovable(cub, change)
@@ -131,7 +129,6 @@ def review_change(
 
 def tell_sass(session: Session, base: str | None = None) -> SassCompiles:
     """What the machine code of a review would compile, and how long that takes."""
-    check_serves("verify-sass", session.cub)
     return tell_earlier(session, find_change(session, base).base)
 
 
@@ -246,7 +243,7 @@ def _commands(
         words = planning(given_or_told(plan), plan.options)
         found.append(typed("apply", *words, store=True, writes=True))
         found.append(typed("verify-effect", "--arch", arch, store=True))
-    if serves("verify-sass", session.cub):
+    if offers_code(session.cub):
         found.append(typed("verify-sass", "--arch", "earlier", *named, store=True))
     asked = [word for name in files for word in ("--db", name)]
     asked += [word for gpu in gpus for word in ("--gpu-arch", gpu)]

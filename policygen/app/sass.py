@@ -16,21 +16,22 @@ from policygen.app.comparing import (
     part_of,
 )
 from policygen.app.filters import EVERYTHING, Filter
+from policygen.app.kernel_tools import CodeMaker, find_kernel_maker
 from policygen.app.proofs import record_proof
-from policygen.app.serving import check_serves
 from policygen.app.session import Session
 from policygen.app.touching import meant
 from policygen.errors import PolicygenError, Problems, SourceError, together
+from policygen.model.cub import Cub
 from policygen.model.sass import DumpIndex, SassCompiles, VerifySass
+from policygen.model.workload import in_words
 from policygen.paths import cache_folder
 from policygen.proof.sass import dumps
 from policygen.proof.sass.benchmarks import Checkout
-from policygen.proof.sass.build import Tools
 from policygen.proof.sass.compiler import KernelCompiler, workers, workers_of
 from policygen.proof.sass.nvbench import find_nvbench
-from policygen.proof.sass.sides import compile_side, compile_sides, with_dumps
+from policygen.proof.sass.sides import Sides, compile_side, compile_sides, with_dumps
+from policygen.proof.sass.unit_job import KernelTools
 from policygen.proof.sass.verdicts import verdicts
-from policygen.proof.toolchain import find_toolchain
 from policygen.report.views.sass import summary
 from policygen.source.benchmarks.files import benchmarks_folder, checkout, find, helper_folders
 from policygen.source.benchmarks.read import narrowing
@@ -38,8 +39,6 @@ from policygen.steps import Progress
 from policygen.tree.content import tree_content
 
 __all__ = ["DumpIndex", "SassCompiles", "compare_earlier", "tell_earlier", "verify_sass"]
-SECONDS = 5.0
-"""What a unit takes, on one core: 72 of radix sort took 190 by two at once."""
 
 
 def verify_sass(
@@ -52,6 +51,7 @@ def verify_sass(
     nvbench: Path | None = None,
     allow_moved: bool = False,
     save: Path | None = None,
+    hipcc: Path | None = None,
     jobs: int | None = None,
     shard: tuple[int, int] | None = None,
     dry: bool = False,
@@ -63,27 +63,26 @@ def verify_sass(
     `everything` takes all of all. `benchmarks` compiles the checkout's own, instead of calls. What
     will be compiled is announced first; when `dry`, that is the answer.
     """
-    check_serves("verify-sass", session.cub)
     before = find_base(session, base)
     if before is None and save is None:
         raise no_base(session.store)
-    toolchain = find_toolchain()
-    tools = Tools.of(toolchain)
+    named = tuple(arch for arch in asked.archs if arch != EARLIER)
+    maker = find_kernel_maker(session.cub, named, hipcc)
     own = _checkout(session.root, asked.pattern, nvbench) if benchmarks else None
     chosen = Chosen(asked.pattern, asked.values, everything, own)
-    archs = asked.archs or _default_archs(before, toolchain.archs)
-    compiles = choose_compiles(session.cub, before, chosen, archs, toolchain.archs)
+    archs = asked.archs or _default_archs(before, maker.archs)
+    compiles = choose_compiles(session.cub, before, chosen, archs, maker)
     if chosen.named or save is not None:
         compiles = replace(compiles, meant=meant(before.plan if before else None))
     else:
         compiles = narrowed(compiles, session.progress)
     compiles = part_of(compiles, shard)
-    told = _announced(compiles, tools, jobs)
+    told = _announced(compiles, maker, jobs)
     if dry:
         return told
     if announce and told.units:
         announce(told)
-    with _compiling(tools, jobs, session.progress) as compiler:
+    with _compiling(maker.tools, jobs, session.progress) as compiler:
         if save is not None:
             index = _saved(compiles, compiler, save)
             if before is None:
@@ -106,11 +105,11 @@ def compare_earlier(
 
     Compiled is what it can touch; what that is, and how long it takes, is announced first.
     """
-    compiles, tools = _earlier(session, base)
-    told = _announced(compiles, tools, None)
+    compiles, maker = _earlier(session, base)
+    told = _announced(compiles, maker, None)
     if announce and told.units:
         announce(told)
-    with _compiling(tools, None, session.progress) as compiler:
+    with _compiling(maker.tools, None, session.progress) as compiler:
         return _compared(compiles, compiler, allow_moved=False)
 
 
@@ -119,11 +118,11 @@ def tell_earlier(session: Session, base: Base) -> SassCompiles:
     return _announced(*_earlier(session, base), None)
 
 
-def _earlier(session: Session, base: Base) -> tuple[Compiles, Tools]:
-    toolchain = find_toolchain()
+def _earlier(session: Session, base: Base) -> tuple[Compiles, CodeMaker]:
+    maker = find_kernel_maker(session.cub)
     chosen = Chosen(re.compile(""), {}, everything=False)
-    compiles = choose_compiles(session.cub, base, chosen, (), toolchain.archs)
-    return narrowed(compiles, session.progress), Tools.of(toolchain)
+    compiles = choose_compiles(session.cub, base, chosen, (), maker)
+    return narrowed(compiles, session.progress), maker
 
 
 def _default_archs(base: Base | None, compilable: tuple[str, ...]) -> tuple[str, ...]:
@@ -133,7 +132,7 @@ def _default_archs(base: Base | None, compilable: tuple[str, ...]) -> tuple[str,
     return (target, EARLIER) if target in compilable and target else ()
 
 
-def _announced(compiles: Compiles, tools: Tools, jobs: int | None) -> SassCompiles:
+def _announced(compiles: Compiles, maker: CodeMaker, jobs: int | None) -> SassCompiles:
     """What will be compiled, and how long that takes."""
     sides = (
         (compiles.after,)
@@ -147,21 +146,21 @@ def _announced(compiles: Compiles, tools: Tools, jobs: int | None) -> SassCompil
     at_once = workers_of(jobs)
     return SassCompiles(
         base=compiles.base.label if compiles.base else "nothing",
-        toolchain=str(tools),
+        toolchain=str(maker.tools),
         archs=compiles.archs,
         workloads=len(compiles.spots),
         changed=compiles.changed,
         untouched=compiles.untouched,
         units=units,
         at_once=at_once,
-        minutes=round(units * SECONDS / at_once / 60, 1),
+        minutes=round(units * maker.seconds / at_once / 60, 1),
         remarks=compiles.remarks,
     )
 
 
 @contextmanager
 def _compiling(
-    tools: Tools, jobs: int | None, progress: Progress | None
+    tools: KernelTools, jobs: int | None, progress: Progress | None
 ) -> Iterator[KernelCompiler]:
     """A compiler with its workers, which shows how far it is."""
     with workers(jobs) as executor:
@@ -174,7 +173,12 @@ def _saved(compiles: Compiles, compiler: KernelCompiler, folder: Path) -> DumpIn
     if errors := [one for one in made.values() if isinstance(one, PolicygenError)]:
         raise together(errors)
     whole = {spot: one for spot, one in made.items() if not isinstance(one, PolicygenError)}
-    return dumps.save(folder, whole, compiles.units, compiles.cub.version, str(compiler.tools))
+    return dumps.save(folder, whole, compiles.units, _dumped(compiles.cub), str(compiler.tools))
+
+
+def _dumped(cub: Cub) -> str:
+    """What dumps are of: of another library than CUB with its name."""
+    return cub.release if cub.release.partition("@")[2] else cub.version
 
 
 def _compared(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool) -> VerifySass:
@@ -186,7 +190,7 @@ def _compared(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool
     else:
         sides = compile_sides(compiles.before, compiles.after, compiles.spots, compiler)
     found = verdicts(sides, compiles.meant)
-    remarks = list(compiles.remarks)
+    remarks = [*compiles.remarks, *_without_effect(compiles, sides)]
     if base.index is not None and base.index.toolchain != tools:
         remarks.append(f"the dumps were made with {base.index.toolchain}")
     rows = found.rows
@@ -212,6 +216,19 @@ def _compared(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool
         only_after=tuple(found.only_after),
         refused=tuple(found.refused),
     )
+
+
+def _without_effect(compiles: Compiles, sides: Sides) -> Iterator[str]:
+    """Says which workloads get other values, and have the code that they had."""
+    changed = compiles.spots[: compiles.changed]
+    same = [spot for spot in changed if not sides.refusal(spot) and sides.same_code(spot)]
+    if same:
+        (name, workload), arch = same[0]
+        more = f" and {len(same) - 1:,} more" if len(same) > 1 else ""
+        yield (
+            f"{in_words(name, dict(workload))} on {arch}{more}: other values, and the same machine"
+            " code: what is called does not take them, or does not depend on them"
+        )
 
 
 def _checkout(include: Path, pattern: re.Pattern[str], nvbench: Path | None) -> Checkout:

@@ -15,7 +15,6 @@ FOR_CUB: Mapping[str, str] = {
     "search": _MEASURED,
     "tune": _MEASURED,
     "verify-performance": _MEASURED,
-    "verify-sass": "policygen verify-effect shows that all other types have the values they had.",
 }
 """Command that needs nvcc or a GPU of NVIDIA → what one does with a tree of another library."""
 
@@ -23,6 +22,11 @@ FOR_CUB: Mapping[str, str] = {
 def serves(command: str, cub: Cub) -> bool:
     """Whether a command has a meaning for a tree."""
     return command not in FOR_CUB or cub.has_machine_code
+
+
+def offers_code(cub: Cub) -> bool:
+    """Whether a comparison of machine code is offered unasked: not where few have the compiler."""
+    return cub.has_machine_code
 
 
 def check_serves(command: str, cub: Cub) -> None:

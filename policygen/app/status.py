@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from policygen import tree
-from policygen.app.serving import serves
+from policygen.app.serving import offers_code
 from policygen.app.session import Session, interruption, open_session
 from policygen.app.stores import heard_store, store_option_of
 from policygen.edit.interrupted import Interrupted, interrupted
@@ -142,7 +142,7 @@ def _next(
     if applies and not _holds(proofs, EFFECT):
         effect = f"policygen verify-effect{options}"
         yield NextStep(purpose="prove what it does", command=effect)
-    if serves("verify-sass", cub) and not _holds(proofs, SASS):
+    if offers_code(cub) and not _holds(proofs, SASS):
         sass = f"policygen verify-sass{options}"
         yield NextStep(purpose="compare the machine code of all else", command=sass)
     review = f"policygen review{options} -o review.md"

@@ -79,8 +79,9 @@ def find_touch(
         return None
     families = _heirs(before, after, entries)
     sides = [*before.headers, *after.headers]
-    # Which returns a function gets to is for the compiler to say: one compile tells of all.
-    in_text = not any(header.selectors for header in sides)
+    # Which returns a function gets to, and which configs are for an architecture, is for the
+    # compiler to say: one compile tells of all.
+    in_text = any(h.chains for h in sides) and not any(h.selectors for h in sides)
     others = unread(families, sides, archs) if in_text else ()
     asked = [arch for arch in archs if arch not in others]
     names = frozenset(family.name for family in families)

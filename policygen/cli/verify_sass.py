@@ -61,6 +61,11 @@ def _shard(
 )
 @cub_option
 @store_option
+@click.option(
+    "--hipcc",
+    metavar="FILE",
+    help="What compiles rocPRIM's kernels.  [default: in ROCM_PATH, on PATH or in /opt/rocm]",
+)
 @click.option("--allow-moved", is_flag=True, help="Other registers or order are no difference.")
 @click.option("--save", metavar="DIR", help="Keep the dumps, to compare with later: --base DIR.")
 @click.option("--diffs", metavar="DIR", help="Write a diff for each kernel that differs.")
@@ -83,6 +88,7 @@ def verify_sass(
     nvbench: str | None,
     cub: str | None,
     store: Path,
+    hipcc: str | None,
     allow_moved: bool,
     save: str | None,
     diffs: str | None,
@@ -110,6 +116,7 @@ def verify_sass(
         nvbench=None if nvbench is None else Path(nvbench),
         allow_moved=allow_moved,
         save=None if save is None else Path(save),
+        hipcc=None if hipcc is None else Path(hipcc),
         jobs=jobs,
         shard=shard,
         dry=dry_run,

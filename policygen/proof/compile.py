@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,12 +169,23 @@ def folder_of_its_own(cache: Path) -> Iterator[Path]:
 
 
 def compile_file(
-    command: Sequence[str], source: Path, made: Path, cache: Path, key: str, *more: str
+    command: Sequence[str],
+    source: Path,
+    made: Path,
+    cache: Path,
+    key: str,
+    *more: str,
+    install: str | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> None:
-    """Runs the compiler; a unit that it refuses stays in the cache."""
+    """Runs a compiler, nvcc or one that `install` names; a unit that it refuses stays in the cache.
+
+    `variables` are added to what it is told of the environment.
+    """
     try:
         arguments = [*command, *more, "-o", str(made), str(source)]
-        run(arguments, folder=source.parent, limit=SECONDS, install=to_install())
+        told = install or to_install()
+        run(arguments, folder=source.parent, limit=SECONDS, install=told, more=variables)
     except ProcessError as error:
         raise _failure(error, source, cache / UNITS / f"{key[:32]}.cu", command) from error
 

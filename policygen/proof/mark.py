@@ -8,7 +8,7 @@ from pathlib import Path
 from policygen.errors import InputError, UnprovableError
 
 UNIT = "main.cu"
-NOTHING = "Nothing is said of it. Is this nvcc whole?"
+NOTHING = "Nothing is said of it. Is this {} whole?"
 # # 12 "/folder/file.cuh" 1 3
 PLACE = re.compile(rb'^# (\d+) "((?:[^"\\\n]|\\.)*)"(?: [1-4])*$', re.M)
 
@@ -23,16 +23,17 @@ def marked(unit: str, mark: str) -> str:
     return f"{unit}\n__device__ int {mark};\n"
 
 
-def made_of(path: Path, mark: str) -> bytes:
+def made_of(path: Path, mark: str, compiler: str = "nvcc") -> bytes:
     """Reads what a compiler made of a unit; nothing, and what it made of another, is an error."""
+    whole = NOTHING.format(compiler)
     try:
         made = path.read_bytes()
     except FileNotFoundError:
         made = b""
     if not made:
-        raise InputError("nvcc made nothing of a unit, and says that it did", NOTHING)
+        raise InputError(f"{compiler} made nothing of a unit, and says that it did", whole)
     if mark.encode() not in made:
-        raise InputError("what nvcc made is not of the unit that it was given", NOTHING)
+        raise InputError(f"what {compiler} made is not of the unit that it was given", whole)
     return made
 
 

@@ -254,7 +254,9 @@ def _read(
     found = answers.unpack(packed)
     rows = [row for section in batch.sections for row in section.rows]
     if lost := len(rows) - len(found.keys() & range(len(rows))):
-        raise InputError(f"the probe's PTX lacks {lost} of {len(rows)} answers", NOTHING)
+        raise InputError(
+            f"the probe's PTX lacks {lost} of {len(rows)} answers", NOTHING.format("nvcc")
+        )
     whole = [s.whole or s.families is not None for s in batch.sections for _ in s.rows]
     nothing = [() if told else ("",) for told in whole]
     for index, (workload, arch) in enumerate(rows):

@@ -57,7 +57,8 @@ def test_a_machine_without_anything_is_told_all_of_it(places, capsys):
     states = {name: one.state for name, one in found.items() if not name.startswith("extra ")}
     assert states == {
         "Python": "fine", "packages": "fine",
-        "nvcc": "missing", "c++filt": "missing", "git": "missing", "GPU": "optional",
+        "nvcc": "missing", "c++filt": "missing", "hipcc": "optional", "git": "missing",
+        "GPU": "optional",
         "settings": "optional", "tree": "missing", "fetched": "optional", "checkout": "optional",
         "wheel": "optional", "toolkit": "optional", "cache": "fine", "store": "optional",
     }  # fmt: skip

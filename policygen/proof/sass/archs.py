@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from policygen.model.arch import arch_number
+from policygen.model.arch import arch_number, is_amd
 from policygen.model.branches import ends
 from policygen.model.plan import Plan
 from policygen.model.tuning import Entry, Family, TuningHeader
@@ -32,6 +32,9 @@ def left_alone(
 
     Where later ones shall inherit, they are no such.
     """
+    if is_amd(plan.options.arch):  # none comes after another
+        changed = {plan.options.arch, *(one.arch for one in plan.reached if not one.kept)}
+        return tuple(arch for arch in archs if arch not in changed)
     target = arch_number(plan.options.arch)
     written = {(a.target.header, a.target.namespace) for a in plan.actions if a.target and a.after}
     chains = [
@@ -55,7 +58,12 @@ def _key(family: Family) -> tuple[str, ...]:
 
 
 def _reads(arch: str, families: Sequence[Family], headers: Sequence[TuningHeader]) -> bool:
-    """Whether its policy reads one, or later architectures get what is returned for one."""
+    """Whether its policy reads one, or later architectures get what is returned for one.
+
+    Without chains of policies a family is for its own architecture.
+    """
+    if any(family.arch == arch and is_amd(arch) for family in families):
+        return True
     for header in headers:
         last = ends(header.selectors)
         returned = {arch_number(f.arch) for f in header.selectors if f in families}

@@ -9,8 +9,8 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.cub import Cub
 from policygen.model.workload import Point, point_of
 from policygen.proof.probe import workloads
-from policygen.proof.sass.build import UnitHeaders
 from policygen.proof.sass.calls import Wanted, wanted_benchmarks
+from policygen.proof.sass.unit_job import UnitHeaders
 from policygen.proof.sites import matches
 from policygen.proof.unit import Workload, axis_headers
 from policygen.rendering import fill

@@ -1,8 +1,9 @@
 """Makes kernels of translation units, each compiled once for what it depends on."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,6 +22,7 @@ from policygen.proof.sass import preprocessed
 from policygen.proof.sass.cubin import Sealed, check_usage, read_cubin
 from policygen.proof.sass.listing import read_listing, read_usage
 from policygen.proof.sass.preprocessed import content, ended
+from policygen.proof.sass.unit_job import Job, KernelTools, UnitHeaders
 from policygen.proof.toolchain import Toolchain, find_disassembler, program, to_install
 
 # As in a release: without asserts, which hold the numbers of their lines.
@@ -35,7 +37,7 @@ class Tools:
     nvcc: str
     cuobjdump: str
     version: str
-    identity: str
+    named: str
     """Names what they make: the same for the same tools at another place."""
     roots: tuple[str, ...]
     """The folder of the toolkit, by which its headers are told from others."""
@@ -44,50 +46,84 @@ class Tools:
     def of(cls, toolchain: Toolchain) -> "Tools":
         """Takes those of a toolchain."""
         disassembler = find_disassembler(toolchain)
-        identity = f"{toolchain.identity} {program(disassembler)}"
+        named = f"{toolchain.identity} {program(disassembler)}"
         nvcc = str(toolchain.nvcc)
-        return cls(nvcc, str(disassembler), toolchain.version, identity, toolchain.roots)
+        return cls(nvcc, str(disassembler), toolchain.version, named, toolchain.roots)
 
     def __str__(self) -> str:
         return f"nvcc {self.version}"
 
-
-@dataclass(frozen=True, slots=True)
-class UnitHeaders:
-    """What a unit includes: a unit without its call, where it looks, for which architecture."""
-
-    text: str
-    includes: tuple[str, ...]
-    arch: str
-    language: tuple[str, ...] = ()
-    """Options that the unit needs beside those of all."""
+    @property
+    def compiler(self) -> str:
+        """Which one."""
+        return "nvcc"
 
     @property
-    def flags(self) -> list[str]:
-        """Options of the compiler that do not name a place."""
-        return [*FLAGS, *self.language, f"-arch=sm_{arch_number(self.arch)}"]
+    def readers(self) -> tuple[ModuleType, ...]:
+        """What reads cubins, and listings of them."""
+        return cubin_reader, listings
 
     @property
-    def options(self) -> list[str]:
-        """Of the compiler."""
+    def install(self) -> str:
+        """Of the toolkit."""
+        return to_install()
+
+    @property
+    def more(self) -> None:
+        """It needs no variables."""
+
+    def identity(self, _arch: str) -> str:
+        """The same for all architectures."""
+        return self.named
+
+    def flags(self, headers: UnitHeaders) -> list[str]:
+        """Options that do not name a place."""
+        return [*FLAGS, *headers.language, f"-arch=sm_{arch_number(headers.arch)}"]
+
+    def options(self, headers: UnitHeaders) -> list[str]:
+        """All of them."""
         # What `__FILE__` says must not depend on where a tree stands.
-        places = [f"-fmacro-prefix-map={folder}/=" for folder in self.includes]
+        places = [f"-fmacro-prefix-map={folder}/=" for folder in headers.includes]
         unplaced = [option for place in places for option in ("-Xcompiler", place)]
-        folders = [f"-I{folder}" for folder in self.includes]
-        return [*self.flags, *unplaced, *folders]
+        folders = [f"-I{folder}" for folder in headers.includes]
+        return [*self.flags(headers), *unplaced, *folders]
+
+    def preprocessing(self, headers: UnitHeaders) -> list[str]:
+        """With the macros, too: what is called below the headers may be one."""
+        return [self.nvcc, "-E", "-Xcompiler", "-dD", *self.options(headers)]
+
+    def kernels(self, job: Job, key: str, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
+        """Disassembles the cubin of a unit, or seals what is in it.
+
+        To disassemble takes a fifth of the time that it takes to compile, and most kernels are
+        equal.
+        """
+        options = ["-sass", "-res-usage"] if listed else ["-res-usage"]
+        cubin = self._cubin(job, key, cache)
+        with folder_of_its_own(cache) as folder:
+            path = folder / "main.cubin"
+            path.write_bytes(cubin)
+            listing = run([self.cuobjdump, *options, str(path)], install=to_install())
+        found = read_cubin(cubin, "the cubin")
+        return _listed(listing, found) if listed else _digested(listing, found)
+
+    def _cubin(self, job: Job, key: str, cache: Path) -> bytes:
+        if (known := kept("cubin", key, cache)) is not None:
+            return known
+        mark = new_mark()
+        with unit_file(marked(job.text, mark), cache) as source:
+            made = source.with_suffix(".cubin")
+            command = [self.nvcc, "-cubin", *self.options(job.headers)]
+            compile_file(command, source, made, cache, key)
+            cubin = made_of(made, mark)
+        read_cubin(cubin, "the cubin")
+        keep("cubin", key, cubin, cache)
+        return cubin
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One compile; it holds all that it needs, so that any process can do it."""
-
-    text: str
-    headers: UnitHeaders
-    content: str
-    """Names what the preprocessor makes of the headers."""
-
-
-def preprocess(headers: UnitHeaders, there: str, tools: Tools, cache: Path) -> str | PolicygenError:
+def preprocess(
+    headers: UnitHeaders, there: str, tools: KernelTools, cache: Path
+) -> str | PolicygenError:
     """Names what the preprocessor makes of headers: the same for the same text.
 
     Where lines stand, and which files they come from, does not matter; what is `there` in the
@@ -96,58 +132,56 @@ def preprocess(headers: UnitHeaders, there: str, tools: Tools, cache: Path) -> s
     return attempt(lambda: _preprocessed(headers, there, tools, cache))
 
 
-def build(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
-    """Compiles the kernels of a unit; for their code there is a digest alone.
-
-    To disassemble takes a fifth of the time that it takes to compile, and most kernels are equal.
-    """
-    return attempt(lambda: _kernels("kernels", ["-res-usage"], _digested, job, tools, cache))
+def build(job: Job, tools: KernelTools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
+    """Compiles the kernels of a unit; for their code there is a digest alone."""
+    return attempt(lambda: _kernels("kernels", job, tools, cache, listed=False))
 
 
-def disassemble(job: Job, tools: Tools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
+def disassemble(job: Job, tools: KernelTools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
     """Compiles the kernels of a unit, with their instructions."""
-    return attempt(lambda: _kernels("sass", ["-sass", "-res-usage"], _listed, job, tools, cache))
+    return attempt(lambda: _kernels("sass", job, tools, cache, listed=True))
 
 
-def _preprocessed(headers: UnitHeaders, there: str, tools: Tools, cache: Path) -> str:
+def _preprocessed(headers: UnitHeaders, there: str, tools: KernelTools, cache: Path) -> str:
     # The same files, read in the same way, make the same text: a computed include reads what it
     # names, too.
     writer = written_by(lexemes, preprocessed)
-    key = digest(headers.text, *headers.flags, tools.identity, writer, there)
+    flags, identity = tools.flags(headers), tools.identity(headers.arch)
+    key = digest(headers.text, *flags, identity, writer, there)
     paths = (*headers.includes, *tools.roots)
     return remembered(
         "preprocessed", key, paths, lambda: _named(headers, tools, cache, key), cache
     ).decode()
 
 
-def _named(headers: UnitHeaders, tools: Tools, cache: Path, key: str) -> Made:
+def _named(headers: UnitHeaders, tools: KernelTools, cache: Path, key: str) -> Made:
     mark = new_mark()
     with unit_file(ended(headers.text, mark), cache) as source:
         made = source.with_suffix(".ii")
-        # With the macros, too: what is called below the headers may be one.
-        command = [tools.nvcc, "-E", "-Xcompiler", "-dD", *headers.options]
-        compile_file(command, source, made, cache, key)
-        text = made_of(made, mark)
+        compile_file(
+            tools.preprocessing(headers),
+            source,
+            made,
+            cache,
+            key,
+            install=tools.install,
+            variables=tools.more,
+        )
+        text = made_of(made, mark, tools.compiler)
         check_unnamed(text, source)
         return Made(content(text, mark, headers.includes).encode(), text, source)
 
 
-Read = Callable[[str, Mapping[str, Sealed]], tuple[Kernel, ...]]
-"""From cuobjdump's listing, and what the cubin tells, to kernels."""
-
-
 def _kernels(
-    kind: str, options: Sequence[str], read: Read, job: Job, tools: Tools, cache: Path
+    kind: str, job: Job, tools: KernelTools, cache: Path, *, listed: bool
 ) -> tuple[Kernel, ...]:
-    key = digest(_key(job, tools), written_by(cubin_reader, listings))
+    # The options name folders; what lies in them is the content's.
+    flags, identity = tools.flags(job.headers), tools.identity(job.headers.arch)
+    compiled = digest(job.text, *flags, job.content, identity)
+    key = digest(compiled, written_by(*tools.readers))
     if known := _known(kind, key, cache):
         return known
-    cubin = _cubin(job, tools, cache)
-    with folder_of_its_own(cache) as folder:
-        path = folder / "main.cubin"
-        path.write_bytes(cubin)
-        listing = run([tools.cuobjdump, *options, str(path)], install=to_install())
-    kernels = read(listing, read_cubin(cubin, "the cubin"))
+    kernels = tools.kernels(job, compiled, cache, listed=listed)
     keep(kind, key, _KERNELS.dump_json(kernels), cache)
     return kernels
 
@@ -169,26 +203,6 @@ def _listed(listing: str, found: Mapping[str, Sealed]) -> tuple[Kernel, ...]:
     )
     check_usage({kernel.name: kernel.resources for kernel in kernels}, found)
     return kernels
-
-
-def _cubin(job: Job, tools: Tools, cache: Path) -> bytes:
-    key = _key(job, tools)
-    if (known := kept("cubin", key, cache)) is not None:
-        return known
-    mark = new_mark()
-    with unit_file(marked(job.text, mark), cache) as source:
-        made = source.with_suffix(".cubin")
-        command = [tools.nvcc, "-cubin", *job.headers.options]
-        compile_file(command, source, made, cache, key)
-        cubin = made_of(made, mark)
-    read_cubin(cubin, "the cubin")
-    keep("cubin", key, cubin, cache)
-    return cubin
-
-
-def _key(job: Job, tools: Tools) -> str:
-    # The options name folders; what lies in them is the content's.
-    return digest(job.text, *job.headers.flags, job.content, tools.identity)
 
 
 def _known(kind: str, key: str, cache: Path) -> tuple[Kernel, ...] | None:

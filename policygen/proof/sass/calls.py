@@ -5,17 +5,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from policygen.bindings.load import bound
+from policygen.bindings.load import bound, is_constant
 from policygen.model.bindings import BenchmarkBinding, Site
-from policygen.model.cub import Cub
+from policygen.model.cub import Cub, Library
 from policygen.model.workload import Point
 from policygen.proof.probe import workloads
-from policygen.proof.sass.build import UnitHeaders
+from policygen.proof.sass.unit_job import UnitHeaders
 from policygen.proof.sites import matches, sites_of
 from policygen.proof.unit import Workload, axis_declaration, axis_headers
 from policygen.rendering import fill
 
-TEMPLATE = "sass/call.cu.j2"
+TEMPLATES: Mapping[Library, str] = {"cub": "sass/call.cu.j2", "rocprim": "sass/call.hip.j2"}
 
 
 class WorkloadUnit(Protocol):
@@ -41,6 +41,7 @@ class DeviceCall:
     workload: Workload
     version: str
     includes: tuple[str, ...]
+    library: Library = "cub"
 
     @property
     def scope(self) -> None:
@@ -55,11 +56,14 @@ class DeviceCall:
         written = " ".join(
             (*call.roles.values(), *call.constants.values(), call.algorithm_call or "")
         )
+        # Some libraries have numbers among the arguments of what is tuned.
+        given = ((role, cpp, cpp.removeprefix("axis::")) for role, cpp in call.roles.items())
+        numbers = {role: cpp for role, cpp, axis in given if is_constant(values.get(axis, ""))}
         mentioned = set(re.findall(r"\baxis::(\w+)", written)) & call.axes.keys()
         return self._fill(
             axes=[axis_declaration(a, values[a], self.version) for a in values if a in mentioned],
-            roles=call.roles,
-            constants=call.constants,
+            roles={role: cpp for role, cpp in call.roles.items() if role not in numbers},
+            constants={**numbers, **call.constants},
             call=call.algorithm_call,
         )
 
@@ -75,7 +79,11 @@ class DeviceCall:
         others = {*self.site.includes, *axis_headers(self.workload, self.version)}
         includes = [*first, *sorted(others)]
         namespaces = self.site.namespace.split("::")
-        return fill(TEMPLATE, {"includes": includes, "namespaces": namespaces, **more}, trim=False)
+        return fill(
+            TEMPLATES[self.library],
+            {"includes": includes, "namespaces": namespaces, **more},
+            trim=False,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +100,24 @@ def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, De
     """Makes the calls of all workloads that are wanted; benchmarks without one are left out."""
     found = {}
     for site, benchmark in wanted_benchmarks(cub, wanted):
-        if benchmark.algorithm_call is not None:
+        if not _why_not(site, benchmark):
             for workload in workloads(benchmark, cub.bindings):
                 if matches(workload, wanted.axes):
-                    found[workload.point] = DeviceCall(site, workload, cub.bindings, includes)
+                    unit = DeviceCall(site, workload, cub.bindings, includes, cub.library)
+                    found[workload.point] = unit
     return found
 
 
-def without_call(cub: Cub, wanted: Wanted) -> list[str]:
-    """Lists benchmarks whose binding does not say how they are called."""
-    found = (benchmark for _, benchmark in wanted_benchmarks(cub, wanted))
-    return sorted(one.name for one in found if one.algorithm_call is None)
+def without_call(cub: Cub, wanted: Wanted) -> dict[str, str]:
+    """Lists benchmarks that no unit can be made of, and why."""
+    found = ((one.name, _why_not(site, one)) for site, one in wanted_benchmarks(cub, wanted))
+    return {name: why for name, why in sorted(found) if why}
+
+
+def _why_not(site: Site, benchmark: BenchmarkBinding) -> str:
+    if site.targets:
+        return "has configs for targets, which one compile makes kernels for side by side"
+    return "" if benchmark.algorithm_call else "has no call in its binding"
 
 
 def wanted_benchmarks(cub: Cub, wanted: Wanted) -> Iterator[tuple[Site, BenchmarkBinding]]:

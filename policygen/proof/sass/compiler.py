@@ -14,8 +14,9 @@ from policygen.model.selection import Spot
 from policygen.model.workload import in_words
 from policygen.process import threads
 from policygen.proof.deps import Listings
-from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble, preprocess
+from policygen.proof.sass.build import build, disassemble, preprocess
 from policygen.proof.sass.calls import WorkloadUnit
+from policygen.proof.sass.unit_job import Job, KernelTools, UnitHeaders
 from policygen.steps import Progress, follow
 
 MEMORY = 1 << 30
@@ -37,7 +38,7 @@ class KernelCompiler:
     Any executor will do that can call a function of a module with picklable arguments.
     """
 
-    tools: Tools
+    tools: KernelTools
     cache: Path
     executor: Executor
     progress: Progress | None = None

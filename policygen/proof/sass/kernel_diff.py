@@ -9,14 +9,16 @@ from policygen.model.sass import Kernel
 OPCODES = 5
 """As many opcodes as a summary names."""
 _WORDS = {"REG": "registers", "SHARED": "bytes of shared memory", "STACK": "bytes of stack"}
+_WORDS |= {"SGPR": "scalar registers", "AGPR": "accumulation registers"}
 
 
 def summary(before: Kernel, after: Kernel) -> str:
     """Says `registers 32 → 40; +12 IMAD, -3 LDG; first difference at instruction 17`."""
     parts = [*_usage(before, after)]
     if before.code != after.code:
-        if len(before.code) != len(after.code):
-            parts.append(f"instructions {len(before.code):,} → {len(after.code):,}")
+        was, now = len(_instructions(before)), len(_instructions(after))
+        if was != now:
+            parts.append(f"instructions {was:,} → {now:,}")
         parts += _opcodes(before, after)
         parts.append(f"first difference at instruction {_first(before, after):,}")
     return "; ".join(parts)
@@ -38,8 +40,8 @@ def _usage(before: Kernel, after: Kernel) -> Iterator[str]:
 
 
 def _opcodes(before: Kernel, after: Kernel) -> list[str]:
-    counts = Counter(map(_opcode, after.code))
-    counts.subtract(map(_opcode, before.code))
+    counts = Counter(map(_opcode, _instructions(after)))
+    counts.subtract(map(_opcode, _instructions(before)))
     changed = sorted(
         ((count, name) for name, count in counts.items() if count),
         key=lambda found: (-abs(found[0]), found[1]),
@@ -49,6 +51,11 @@ def _opcodes(before: Kernel, after: Kernel) -> list[str]:
     told = [f"{count:+d} {name}" for count, name in changed[:OPCODES]]
     more = [f"{len(changed) - OPCODES} more opcodes"] if len(changed) > OPCODES else []
     return [", ".join([*told, *more])]
+
+
+def _instructions(kernel: Kernel) -> list[str]:
+    """Without what is told behind them: how a kernel is launched, `.amdhsa_next_free_vgpr 14`."""
+    return [row for row in kernel.code if not row.startswith(".")]
 
 
 def _opcode(instruction: str) -> str:

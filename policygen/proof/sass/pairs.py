@@ -12,6 +12,8 @@ from policygen.proof.sass.names import function, lasting
 Verdict = Literal["equal", "renamed", "moved", "different"]
 # R12, UR4, P0, UP1, B3, R2.64, SB1; RZ and PT are what they are.
 _REGISTER = re.compile(r"\b(U?R|U?P|B|SB)\d+\b")
+# v12, s[4:5], a3 of AMD
+_OF_AMD = re.compile(r"\b([vsa])(?:\d+|\[\d+:\d+\])(?!\w)")
 _REUSE = re.compile(r"\.reuse\b")
 # BRA +0xe10
 _DISTANCE = re.compile(r"[+-]0x[0-9a-f]+$")
@@ -88,7 +90,7 @@ def _kinds(kernel: Kernel) -> Counter[str]:
 
 def _kind(instruction: str) -> str:
     text = _DISTANCE.sub("→", _REUSE.sub("", instruction))
-    return _REGISTER.sub(r"\1", text)
+    return _OF_AMD.sub(r"\1", _REGISTER.sub(r"\1", text))
 
 
 def _name(pair: Pair) -> str:

@@ -84,7 +84,7 @@ def _proven(document: Review) -> tuple[tuple[str, str], list[str]]:
     else:
         changed = f"{len(effect.changed):,} of {effect.compared:,}"
         rows = [f"effect: {changed} as planned, all others as before"]
-    compiled = document.cub.has_machine_code
+    compiled = document.cub.has_machine_code or sass is not None
     if sass is None:
         rows += ["machine code: not compared"] if compiled else []
     else:

@@ -1,10 +1,11 @@
 """Machine code before and after, and files of diffs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from policygen.errors import InputError
+from policygen.model.cub import Library
 from policygen.model.sass import Different, KernelPlace, SassCompiles, SassRow, VerifySass
 from policygen.model.workload import axes
 from policygen.outputs import write_output
@@ -24,6 +25,8 @@ COUNTS = (
     "only_before",
     "only_after",
 )
+CODE: Mapping[Library, str] = {"cub": "SASS", "rocprim": "ISA"}
+"""What people call the machine code of a library's kernels."""
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -122,17 +125,17 @@ def _lone(title: str, lot: Sequence[KernelPlace], *, verbose: bool) -> Iterator[
 
 def summary(document: VerifySass) -> str:
     """Say what a comparison came to: `SASS: of 4 kernels 4 equal (sm100)`."""
-    archs = ", ".join(document.archs)
+    archs, code = ", ".join(document.archs), CODE[document.cub.library]
     same = plural(document.identical, "workload") + " with the same source"
     failed = plural(len(document.refused), "compile") + " failed"
     if not document.kernels and document.refused:
-        return f"SASS: nothing was compared; {failed} ({archs})"
+        return f"{code}: nothing was compared; {failed} ({archs})"
     if not document.kernels and document.untouched and not document.identical:
         left = plural(document.untouched, "workload")
-        return f"SASS: the change touches none of {left}; nothing was compiled ({archs})"
+        return f"{code}: the change touches none of {left}; nothing was compiled ({archs})"
     if not document.kernels:
         what = same if document.identical else "nothing differs"
-        return f"SASS: {what}; nothing was compiled ({archs or 'no architecture'})"
+        return f"{code}: {what}; nothing was compiled ({archs or 'no architecture'})"
     counts = {
         "equal": document.equal,
         "renamed, with equal code": document.renamed,
@@ -149,7 +152,7 @@ def summary(document: VerifySass) -> str:
     told += [failed] if document.refused else []
     if document.untouched:
         told.append(f"{plural(document.untouched, 'workload')} that the change cannot touch")
-    return f"SASS: of {plural(document.kernels, 'kernel')} {'; '.join(told)} ({archs})"
+    return f"{code}: of {plural(document.kernels, 'kernel')} {'; '.join(told)} ({archs})"
 
 
 def compiles(document: SassCompiles, *, head: bool, verbose: bool) -> Iterator[Block]:

@@ -2,9 +2,11 @@
 import pytest
 
 from policygen.dialects.scan import read_changed
-from policygen.model.plan import Action, Options, Plan, Target
+from policygen.model.plan import Action, Options, Plan, Reached, Target
 from policygen.proof.sass.archs import left_alone, tuned, unread
+from tests.configs.places import CONFIGS, REDUCE, text_of
 from tests.probing import TUNINGS, header, replaced, root
+from tests.trees import rocprim_tree
 
 pytestmark = pytest.mark.trees
 
@@ -85,3 +87,31 @@ def test_without_a_chain_in_its_namespace_nothing_later_is_left_alone():
         "sm80",
         "sm89",
     ]
+
+
+def reductions(text):
+    path = rocprim_tree("5.7.1") / CONFIGS / REDUCE
+    return read_changed(path, text.encode())
+
+
+def test_configs_are_for_their_own_architecture():
+    text = text_of(REDUCE)
+    place = text.index("target_arch::gfx908)")
+    place = text.index("reduce_config<", text.index("{};", place) - 90)
+    after = reductions(text[:place] + "reduce_config<64, 99>" + text[text.index("\n{};", place) :])
+    found = tuned([reductions(text)], [after])
+    assert [family.arch for family in found] == ["gfx908"]
+    assert unread(found, [after], ("gfx906", "gfx908", "gfx90a")) == ("gfx906", "gfx90a")
+
+
+def test_a_plan_for_one_of_amd_s_leaves_all_alone_but_those_that_it_reaches():
+    made = Plan.model_construct(
+        options=Options.model_construct(arch="gfx942"),
+        actions=(),
+        reached=(
+            Reached.model_construct(arch="gfx1100", kept=False),
+            Reached.model_construct(arch="gfx1030", kept=True),
+        ),
+    )
+    archs = ("gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201")
+    assert left_alone(made, [], archs) == ("gfx90a", "gfx1030", "gfx1201")

@@ -16,7 +16,8 @@ from policygen.errors import (
 from policygen.proof.compile import RefusedError
 from policygen.proof.deps import Listings
 from policygen.proof.sass import build as module
-from policygen.proof.sass.build import Job, Tools, UnitHeaders, build, disassemble
+from policygen.proof.sass.build import Tools, build, disassemble
+from policygen.proof.sass.unit_job import Job, UnitHeaders
 from policygen.proof.toolchain import find_toolchain
 from tests.proof.sass.dumps import FOLDER, SUM_INT
 
@@ -218,7 +219,7 @@ def test_a_unit_is_compiled_once(tools, none, cache):
     assert {k.name: k.max_threads for k in kernels}[SUM_INT] == 128
     assert build(job(), none, cache) == kernels
     assert isinstance(build(job(content="other"), none, cache), MissingToolError)
-    assert isinstance(build(job(), replace(none, identity="14.0"), cache), MissingToolError)
+    assert isinstance(build(job(), replace(none, named="14.0"), cache), MissingToolError)
     assert sorted(path.name for path in cache.iterdir()) == ["cubin", "kernels", "units"]
 
 

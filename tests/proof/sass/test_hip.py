@@ -1,0 +1,161 @@
+"""Kernels for AMD's GPUs, by the hipcc that is here; and compilers that lie."""
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from policygen.cache import keep
+from policygen.errors import InputError, UnprovableError
+from policygen.model.cub import Cub
+from policygen.paths import cache_folder
+from policygen.proof import copied as copying
+from policygen.proof.compile import RefusedError
+from policygen.proof.copied import copied
+from policygen.proof.deps import Listings
+from policygen.proof.hipcc import find_hipcc, find_target
+from policygen.proof.sass.build import build, disassemble, preprocess
+from policygen.proof.sass.hip import HipTools
+from policygen.proof.sass.unit_job import Job, UnitHeaders
+from tests.configs.toy import REDUCE, make_toy
+
+pytestmark = pytest.mark.hip
+
+TEXT = """\
+template <int Threads>
+__attribute__((global)) void sum(const int* in, int* out)
+{
+  out[Threads] = in[0] + in[Threads];
+}
+template __attribute__((global)) void sum<64>(const int*, int*);
+"""
+HEADERS = UnitHeaders('#include "some.hpp"\n', (), "gfx90a")
+
+
+@pytest.fixture(scope="module")
+def tools():
+    hipcc = find_hipcc()
+    return HipTools.of(hipcc, [find_target(hipcc, arch) for arch in ("gfx90a", "gfx999")])
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def job(text=TEXT, content="content"):
+    return Job(text, replace(HEADERS, text=""), content)
+
+
+def included(folder, text):
+    folder.mkdir(exist_ok=True)
+    (folder / "some.hpp").write_text(text)
+    return replace(HEADERS, includes=(str(folder),))
+
+
+def named(headers, tools, cache):
+    return preprocess(headers, Listings().of(headers.includes), tools, cache)
+
+
+def test_it_compiles_for_what_hipcc_does_alone(tools):
+    assert tools.archs == ("gfx90a",)
+    assert str(tools) == find_hipcc().name
+    assert pickle.loads(pickle.dumps(tools)) == tools
+
+
+def test_where_headers_stand_and_their_comments_do_not_matter(tools, cache, tmp_path):
+    one = included(tmp_path / "one", "const char* file = __FILE__;\n")
+    two = included(tmp_path / "two", "// a comment\n\nconst char* file = __FILE__;\n")
+    three = included(tmp_path / "three", "const char* file = __FILE__ __FILE__;\n")
+    names = [named(headers, tools, cache) for headers in (one, two, three)]
+    assert isinstance(names[0], str)
+    assert names[0] == names[1] != names[2]
+
+
+def test_a_header_that_asks_for_the_unit_is_no_answer(tools, cache, tmp_path):
+    with pytest.raises(UnprovableError, match="asks for the name of the file that is compiled"):
+        named(included(tmp_path / "one", "auto* file = __BASE_FILE__;\n"), tools, cache)
+
+
+def test_kernels_are_listed_or_sealed_and_compiled_once(tools, cache, tmp_path):
+    (listed,) = disassemble(job(), tools, cache)
+    (sealed,) = build(job(), tools, cache)
+    assert (listed.name, listed.resources) == (sealed.name, sealed.resources)
+    assert len(sealed.code) == 1
+    assert any(row.startswith("global_store_dword ") for row in listed.code)
+    none = replace(tools, clang=str(tmp_path / "absent"))
+    assert disassemble(job(), none, cache) == (listed,)
+    assert build(job(), none, cache) == (sealed,)
+    assert isinstance(build(job(content="other"), none, cache), Exception)
+
+
+def test_the_assembly_is_kept_beside_what_was_read_of_it(tools, cache, monkeypatch, tmp_path):
+    (listed,) = disassemble(job(), tools, cache)
+    for path in (cache / "sass").iterdir():
+        path.unlink()
+    none = replace(tools, clang=str(tmp_path / "absent"))
+    assert disassemble(job(), none, cache) == (listed,)
+    (kept,) = (cache / "isa").iterdir()
+    keep("isa", kept.name, b"damaged", cache)
+    for path in (cache / "sass").iterdir():
+        path.unlink()
+    assert disassemble(job(), tools, cache) == (listed,)
+
+
+def test_what_is_refused_is_told_with_its_place(tools, cache):
+    found = build(job("int value = nonsense;\n"), tools, cache)
+    assert isinstance(found, RefusedError)
+    assert "use of undeclared identifier 'nonsense'" in found.first
+    assert f"{tools.clang} " in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("exit 0", "hipcc made nothing of a unit, and says that it did"),
+        (
+            'for last; do :; done; echo x > "${last%.cu}.s"',
+            "what hipcc made is not of the unit that it was given",
+        ),
+    ],
+)
+def test_one_that_lies_is_not_believed(tools, cache, tmp_path, text, message):
+    liar = replace(tools, clang=script(tmp_path / "clang", text))
+    found = build(job(), liar, cache)
+    assert isinstance(found, InputError)
+    assert found.message == message
+    assert found.remedy == "Nothing is said of it. Is this hipcc whole?"
+
+
+def test_a_unit_without_kernels_is_never_kept(tools, cache):
+    for _ in range(2):
+        found = build(job("int value;\n"), tools, cache)
+        assert "no kernel" in str(found) or "metadata" in str(found)
+    assert not (cache / "kernels").exists()
+
+
+def test_a_copy_of_a_tree_has_other_content_of_a_header(tmp_path):
+    root = make_toy(tmp_path / "toy")
+    cub = Cub(root=str(root), version="4.2.0", dialect="configs", found="--cub")
+    made = copied(cub, {"device_reduce.hpp": b"other"})
+    assert made == copied(cub, {"device_reduce.hpp": b"other"})
+    assert made != copied(cub, {"device_reduce.hpp": b"another"})
+    for path in root.joinpath("rocprim").rglob("*.hpp"):
+        place = path.relative_to(root)
+        held = (cache_folder() / "copied" / made.rpartition("/")[2] / place).read_bytes()
+        assert held == (b"other" if str(place) == REDUCE else path.read_bytes())
+
+
+def test_a_copy_that_cannot_be_made_is_told(tmp_path, monkeypatch):
+    root = make_toy(tmp_path / "toy")
+    cub = Cub(root=str(root), version="4.2.0", dialect="configs", found="--cub")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(copying, "cache_folder", lambda: tmp_path / "file")
+    with pytest.raises(InputError):
+        copied(cub, {"device_reduce.hpp": b"other"})
