@@ -51,10 +51,15 @@ def tree_entries(cub: str) -> tuple[Cub, Current]:
         entry = known(arch).get(point_of(benchmark, axes))
         if entry is None:
             return None
-        rules = next((f.members for f in families if entry.keys() & f.members.keys()), {})
+        rules = max((f.members for f in families), key=lambda one: _fits(entry, one))
         return {r.parameter: entry[m] for m, r in rules.items() if r.parameter and m in entry}
 
     return session.cub, current
+
+
+def _fits(entry: Mapping[str, str], members: Mapping[str, object]) -> tuple[bool, int]:
+    """How well an entry is of the form that members are of: forms have some names in common."""
+    return members.keys() <= entry.keys(), len(members.keys() & entry.keys())
 
 
 def _bound(benchmark: str) -> tuple[BenchmarkBinding, list[FamilyBinding]] | None:

@@ -11,7 +11,7 @@ from policygen.errors import PolicygenError
 from policygen.model.cub import UNKNOWN, Cub
 from policygen.source.text import Text
 from policygen.tree.content import own_sources
-from policygen.tree.layout import tunings_folder
+from policygen.tree.layout import other_headers, tunings_folder
 
 KIND = "looked"
 # #include <cub/device/dispatch/tuning/tuning_radix_sort.cuh>
@@ -47,10 +47,11 @@ def _read_as(cub: Cub, root: Path) -> str:
 
 def _held(cub: Cub, root: Path, files: dict[str, bytes]) -> fit.TreeText:
     folder = tunings_folder(cub).relative_to(root).as_posix()
+    others = {path.relative_to(root).as_posix() for path in other_headers(cub)}
     tunings = {
         path.rpartition("/")[2]: Text(path, data).uncommented
         for path, data in files.items()
-        if path.rpartition("/")[0] == folder
+        if path.rpartition("/")[0] == folder or path in others
     }
     headers = {
         name: b"\n".join(tunings[one] for one in _reached(name, tunings)).decode("utf-8", "replace")

@@ -32,6 +32,8 @@ class Archs(Record):
     """AMD's, of which none comes after another."""
     generations: dict[str, tuple[Arch, ...]] = Field(default_factory=dict)
     """Those of AMD's that are of one generation, as rocPRIM calls it."""
+    numbers: dict[Arch, int] = Field(default_factory=dict)
+    """Those of AMD's whose number is not the one that they are called by."""
 
 
 @cache
@@ -58,6 +60,20 @@ def generation(arch: str) -> str | None:
     """What rocPRIM calls the generation of one of AMD's architectures."""
     plain, _ = arch_and_gpu(arch)
     return next((name for name, lot in _known().generations.items() if plain in lot), None)
+
+
+def table_number(arch: str) -> int:
+    """The number of one of AMD's architectures in a table that is written by hand."""
+    plain, _ = arch_and_gpu(arch)
+    known = _known().numbers.get(plain)
+    digits = plain.removeprefix("gfx")
+    return known or (int(digits) if digits.isdigit() else 0)
+
+
+@cache
+def of_table(number: int) -> str | None:
+    """The architecture whose number there is not the one that it is called by."""
+    return next((arch for arch, own in _known().numbers.items() if own == number), None)
 
 
 def next_arch(arch: str) -> str | None:

@@ -74,9 +74,24 @@ class Bound:
         }
         rows = {one.name: one for one in self.families if one.site == site.name}
         names = [*(n for n in rows if n in declared), *(n for n in declared if n not in rows)]
-        pairs = ((self._row_for(declared[name], rows, declared), declared[name]) for name in names)
+        pairs = (
+            (self._row_of(declared[name], site, rows, declared), declared[name]) for name in names
+        )
         known = ((row, family) for row, family in pairs if row is not None)
         return tuple(sorted(known, key=lambda pair: names.index(pair[0].name)))
+
+    def _row_of(
+        self,
+        family: "Family",
+        site: Site,
+        rows: Mapping[str, FamilyBinding],
+        declared: "Mapping[str, Family]",
+    ) -> FamilyBinding | None:
+        """The row of a family; what a table by hand names is called as its row, with more."""
+        if not site.table:
+            return self._row_for(family, rows, declared)
+        row = next((row for row in rows.values() if is_of(family.name, row)), None)
+        return row and row.model_copy(update={"name": family.name})
 
     def _row_for(
         self,
@@ -112,6 +127,11 @@ class Bound:
             if site.name == name and site.dialect == dialect:
                 return site
         return None
+
+
+def is_of(name: str, row: FamilyBinding) -> bool:
+    """Whether a config that a table by hand names is bound by a row: `merge_config_900`."""
+    return name.startswith(f"{row.name}_")
 
 
 @cache

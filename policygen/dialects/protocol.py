@@ -77,6 +77,11 @@ class Spot(ABC):
         return self
 
     @property
+    def narrower(self) -> "Spot | None":
+        """Of an entry that names its types, where the one that it has decides others, too."""
+        return None
+
+    @property
     def ahead(self) -> bool:
         """Whether what is added comes before what decides now, and takes all that it not names."""
         return False

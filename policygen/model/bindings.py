@@ -267,6 +267,8 @@ class Site(Versioned):
     """Of rocPRIM's: the templates that a config may be, or the struct that a picker returns."""
     targets: str = ""
     """The list of the targets that pickers are for; none where a config is a template."""
+    table: bool = False
+    """Of rocPRIM's: whether the hub is a table by hand, which knows architectures by numbers."""
     untuned: str | None = None
     """In the selector dialect: a selector of the same sizes that no tuning was made for."""
     marked: str = "items"

@@ -1,6 +1,6 @@
 """Measured workloads with the places where their results would be written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -141,6 +141,19 @@ def bounded(
         if one.point in lost and (spot := dialect.bounded(one.benchmark, case.spot)):
             found[number] = replace(case, spot=spot)
             moved.add(one.point)
+    return found, moved
+
+
+def narrowed(
+    cases: Sequence[PlacedResult], decided: Collection[Point], others: Collection[str]
+) -> tuple[list[PlacedResult], bool]:
+    """The same with entries for what was measured alone, where benchmarks lose other workloads."""
+    found, moved = list(cases), False
+    for number, case in enumerate(cases):
+        one = case.measurement
+        if one.benchmark.name in others and one.point in decided and case.spot.narrower:
+            found[number] = replace(case, spot=case.spot.narrower)
+            moved = True
     return found, moved
 
 

@@ -45,6 +45,7 @@ from policygen.planning.places import (
     by_entry,
     find_places,
     leaving,
+    narrowed,
     said_in_full,
     unsaid,
     unsayable,
@@ -180,14 +181,8 @@ class Planner:
                 return Settled(outcome, draft, held=dead)
             try:
                 compared = self._compare(draft)
-            except EffectError:
-                added = [w for w in outcome.writes if w.spots[0].unsure or w.content.added]
-                if not added:
-                    raise
-                for write in added:
-                    what = "return" if write.spots[0].ahead else "family"
-                    reason = f"with a {what} for it the header does not compile"
-                    dead |= dict.fromkeys(points_of([write]), reason)
+            except EffectError as error:
+                dead |= _uncompiled(outcome.writes, error)
                 continue
             others = unsaid(cases, outcome.actions, compared, arch)
             cases, more = said_in_full(cases, others)
@@ -204,6 +199,9 @@ class Planner:
                 or strayed(outcome, compared, arch)
             )
             if not lost:
+                cases, moved_in = self._narrowed(cases, outcome, compared)
+                if moved_in:
+                    continue
                 try:
                     kept = self._kept(outcome, draft, compared)
                     return Settled(*kept, dead, ends, said, left)
@@ -213,6 +211,19 @@ class Planner:
                     ends |= moved
                     lost = {point: lost[point] for point in lost if point not in moved}
             dead |= lost
+
+    def _narrowed(
+        self, cases: Sequence[PlacedResult], outcome: Decided, compared: Delta[Values]
+    ) -> tuple[list[PlacedResult], bool]:
+        """The same with entries for their types alone, where others change that nobody measured."""
+        names = {c.benchmark for c in self._shared(outcome, compared)}
+        return narrowed(cases, points_of(outcome.writes), names)
+
+    def _shared(self, outcome: Decided, compared: Delta[Values]) -> list[DeltaRow[Values]]:
+        """What changes on the architecture besides what is written."""
+        written = {action.point for action in outcome.actions if action.written}
+        arch = self.options.arch
+        return [c for c in compared.changes if c.arch == arch and c.point not in written]
 
     def decided(self, cases: Sequence[PlacedResult], dead: Mapping[Point, str]) -> Decided:
         """What becomes of cases; of some it is known that they stay."""
@@ -270,8 +281,7 @@ class Planner:
     ) -> tuple[Decided, Draft, list[Reached]]:
         """What the change reaches besides, and entries that keep it for later architectures."""
         arch = self.options.arch
-        written = {action.point for action in outcome.actions if action.written}
-        shared = [c for c in compared.changes if c.arch == arch and c.point not in written]
+        shared = self._shared(outcome, compared)
         later, between = changed_later(compared, arch), changed_between(compared, arch)
         pins: list[EntryWrite] = []
         if later and self.options.reach == "only":
@@ -324,6 +334,19 @@ class NotWritableError(Exception):
         self.reasons = {
             point: error.in_line for write, error in writes for point in points_of([write])
         }
+
+
+def _uncompiled(writes: Sequence[EntryWrite], error: EffectError) -> dict[Point, str]:
+    """The workloads of entries with which a header may not compile; where none is such, it is."""
+    added = [write for write in writes if write.spots[0].unsure or write.content.added]
+    if not added:
+        raise error
+    found: dict[Point, str] = {}
+    for write in added:
+        what = "return" if write.spots[0].ahead else "family"
+        reason = f"with a {what} for it the header does not compile"
+        found |= dict.fromkeys(points_of([write]), reason)
+    return found
 
 
 def _as_was(

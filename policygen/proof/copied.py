@@ -11,7 +11,7 @@ from policygen.model.cub import Cub
 from policygen.paths import cache_failure, cache_folder, write_atomically
 from policygen.tree.content import own_sources
 from policygen.tree.files import read
-from policygen.tree.layout import tunings_folder
+from policygen.tree.layout import tuning_headers
 
 
 def copied(cub: Cub, replaced: Mapping[str, bytes]) -> str:
@@ -19,8 +19,8 @@ def copied(cub: Cub, replaced: Mapping[str, bytes]) -> str:
     root = Path(cub.root)
     paths = sorted(path for path in own_sources(cub) if path.is_file())
     contents = {str(path.relative_to(root)): read(path, root) for path in paths}
-    tunings = tunings_folder(cub).relative_to(root)
-    contents |= {str(tunings / name): data for name, data in replaced.items()}
+    places = {path.name: str(path.relative_to(root)) for path in tuning_headers(cub)}
+    contents |= {places[name]: data for name, data in replaced.items()}
     name = digest(*(part for item in sorted(contents.items()) for part in item))[:32]
     folder = cache_folder() / "copied" / name
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from policygen.errors import InputError, MissingToolError, PolicygenError
+from policygen.model.arch import UNKNOWN
 from policygen.model.marks import Marked
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.tuning import Value
@@ -14,6 +15,7 @@ from policygen.proof.compile import PHASE, attempt
 from policygen.proof.host_compiler import HostCompiler
 from policygen.proof.host_unit import (
     NUMBER,
+    PLAIN,
     SCOPES,
     Aggregates,
     host_unit,
@@ -91,12 +93,14 @@ def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict
             raise _silent(workload, arch)
         copy = tree.marked.get(one.site.header)
         # Thousands of rows say the same few things.
-        key = f"{id(one)} {config} {place} {numbers.get(at)}"
+        key = f"{id(one)} {config} {place} {numbers.get(at)} {one.site.table and arch}"
         if key not in same:
             told = _picked(config, one) if one.site.targets else _values(config, one.aggregates, "")
             values = dict(told)
             number = numbers.get(at)
-            if copy is not None and place is not None:
+            if copy is not None and one.site.table and number is not None:
+                number = _of_arch(number, arch, copy)
+            elif copy is not None and place is not None:
                 number = _entry(one, place, copy)
             same[key] = values, number
         rows[workload, arch] = _selected(workload, *same[key], copy)
@@ -108,7 +112,7 @@ def _silent(workload: Workload, arch: str) -> InputError:
 
 
 def _numbers(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[int, int]:
-    """Which entry each picker takes: in copies of their headers they return its number."""
+    """Which entry each picker or table takes: copies of their headers give its number."""
     copies = {
         _path(one, tree): tree.marked[one.site.header].data
         for one in lot
@@ -122,14 +126,23 @@ def _numbers(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> d
     for at, one, workload, arch in spots_of(lot):
         if _is_numbered(one, tree):
             told = answer["types"].get(f"type_{at}")
-            if not isinstance(told, list) or told[0] != NUMBER:
+            if not isinstance(told, list) or told[0] != (PLAIN if one.site.table else NUMBER):
                 raise _silent(workload, arch)
             numbers[at] = told[1]
     return numbers
 
 
 def _is_numbered(one: Asked, tree: AskedTree) -> bool:
-    return bool(one.site.targets) and one.site.header in tree.marked
+    return (bool(one.site.targets) or one.site.table) and one.site.header in tree.marked
+
+
+def _of_arch(number: int, arch: str, copy: Marked) -> int | None:
+    """An entry as that of an architecture: in a table several can have the same config."""
+    if not number < len(copy.entries):
+        return None  # what no copy of an entry gives
+    span = copy.entries[number][1].span
+    alike = {f.arch: n for n, (f, entry) in enumerate(copy.entries) if entry.span == span}
+    return alike.get(arch, alike.get(UNKNOWN))
 
 
 def _path(one: Asked, tree: AskedTree) -> str:

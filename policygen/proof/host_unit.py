@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from policygen.bindings.archs import table_number
 from policygen.bindings.load import axis_type, is_constant
 from policygen.errors import InputError
 from policygen.model.arch import arch_and_gpu
@@ -16,6 +17,8 @@ SCOPES = ("rocprim", "detail", "policygen_asked")
 ARCH = "static_cast<unsigned int>(target_arch::{})"
 NUMBER = "number"
 """The template whose argument is the number of an entry."""
+PLAIN = "kernel_config"
+"""The config whose first argument is that, where a table by hand gives configs."""
 _WORD = re.compile(r"(?<!::)\b[A-Za-z_]\w*\b")
 
 Parts = tuple[tuple[str, str], ...]
@@ -49,7 +52,7 @@ def shape_of(one: Asked) -> Shape:
 
 
 def host_unit(lot: Sequence[Asked], version: str, *, numbered: bool = False) -> str:
-    """A unit; where pickers are `numbered`, what they return is the number of an entry."""
+    """A unit; where they are `numbered`, what pickers and tables give is the number of an entry."""
     included = (name for one in lot for name in one.site.includes)
     typed = {name for one in lot for point in one.points for name in axis_headers(point, version)}
     places = _targets(lot)
@@ -64,13 +67,13 @@ def host_unit(lot: Sequence[Asked], version: str, *, numbered: bool = False) -> 
             paths = ("",) if numbered else (f".{path}" for path in shape[id(one)].paths)
             values = ", ".join(f"value_{number}::found{path}" for path in paths)
             picked.append((number, _filled(one.site.hub, given), f"{told}<{values}>"))
-        else:
-            given["Arch"] = ARCH.format(arch_and_gpu(arch)[0])
+        elif one.site.table or not numbered:
+            given["Arch"] = _arch_of(one, arch)
             rows.append((number, _filled(one.site.hub, given)))
     context = {
         "headers": dict.fromkeys([*sorted(typed), *included]),
         "scopes": SCOPES,
-        "configs": dict.fromkeys(c for one in lot if not one.site.targets for c in _declared(one)),
+        "configs": dict.fromkeys(_configs(lot, numbered=numbered)),
         "number": NUMBER,
         "targets": [(targets, _device(arch)) for targets, arch in places],
         "shapes": [(each.name, each.paths) for each in shapes],
@@ -78,6 +81,20 @@ def host_unit(lot: Sequence[Asked], version: str, *, numbered: bool = False) -> 
         "picked": picked,
     }
     return fill(TEMPLATE, context)
+
+
+def _arch_of(one: Asked, arch: str) -> str:
+    """An architecture as a template of configs is asked for it."""
+    return f"{table_number(arch)}u" if one.site.table else ARCH.format(arch_and_gpu(arch)[0])
+
+
+def _configs(lot: Sequence[Asked], *, numbered: bool) -> Iterator[tuple[str, Parts]]:
+    """The templates that the configs of a unit may be."""
+    for one in lot:
+        if numbered and one.site.table:
+            yield PLAIN, one.aggregates.get(PLAIN, ())
+        elif not numbered and not one.site.targets:
+            yield from _declared(one)
 
 
 def _targets(lot: Sequence[Asked]) -> dict[tuple[str, str], int]:

@@ -34,7 +34,7 @@ from policygen.proof.sites import devices, places, scaled_families, with_new
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.unit import BoundFamily
 from policygen.steps import Progress
-from policygen.tree.layout import tunings_folder
+from policygen.tree.layout import tuning_headers
 
 ALL = re.compile("")
 UNTUNED = Selected({})
@@ -246,8 +246,8 @@ class Compiler:
         """The tree with changed headers: in folders before it, or in the place of its files."""
         folders = self.cub.include_folders
         if self.nvcc.replaces_files:
-            tunings = tunings_folder(self.cub)
-            contents = {str(tunings / name): data for name, data in sorted(changed.items())}
+            paths = {path.name: str(path) for path in tuning_headers(self.cub)}
+            contents = {paths[name]: data for name, data in sorted(changed.items())}
             return AskedTree(self.cub.bindings, folders, marked, contents)
         overlays = (overlay(name, data) for name, data in sorted(changed.items()))
         return AskedTree(self.cub.bindings, (*overlays, *folders), marked)
@@ -266,7 +266,9 @@ class Compiler:
         if not place.site.inherits:
             names = {binding.name for binding, _ in place.families}
             sides = (self.headers[name], after[name].header)
-            families = (f for side in sides for f in side.families if f.name in names)
+            every = (family for side in sides for family in side.families)
+            # A table may get the name of a config that is new.
+            families = (f for f in every if f.name in names or place.site.table)
             archs = {family.arch for family in families} | devices(sides)
             return replace(place, archs=tuple(sorted(archs, key=arch_number)), families=())
         archs = {

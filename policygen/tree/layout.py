@@ -114,13 +114,19 @@ def tuning_headers(cub: Cub) -> tuple[Path, ...]:
     folder = tunings_folder(cub)
     if not is_folder(folder):
         raise _no_tunings(cub, f"there is no folder {folder}")
-    patterns = [pattern for pattern in files.others if is_folder((root / pattern).parent)]
+    headers = other_headers(cub)
     if folder == root / files.tunings:
-        patterns.append(f"{files.tunings}/{files.headers}")
-    headers = {path for pattern in patterns for path in _matching(root / pattern)}
+        headers |= {*_matching(folder / files.headers)}
     if not headers:
         raise _no_tunings(cub, f"{folder} holds no {files.headers}")
     return tuple(sorted(headers, key=lambda path: path.name))
+
+
+def other_headers(cub: Cub) -> set[Path]:
+    """The tuning headers beside the folder of these."""
+    files, root = shipped().libraries[cub.library].tree, Path(cub.root)
+    patterns = [root / name for name in files.others if is_folder((root / name).parent)]
+    return {path for pattern in patterns for path in _matching(pattern)}
 
 
 def _matching(pattern: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from policygen.bindings.load import bound
 from policygen.cli.main import main
 from policygen.dialects.configs.picker_values import with_values
 from policygen.dialects.configs.picker_write import write_pickers
-from policygen.dialects.configs.place import config_spot
+from policygen.dialects.configs.spots import config_spot
 from policygen.dialects.configs.targets import laid_out
 from policygen.dialects.header import read_header
 from policygen.dialects.protocol import EntryWrite, TuningTree
@@ -39,11 +39,7 @@ from tests.configs.toy_pickers import (
 from tests.configs.tuned import applied, measured
 from tests.results.rocprim_files import text_of
 
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
+pytestmark = pytest.mark.usefixtures("wide")
 
 
 @pytest.fixture

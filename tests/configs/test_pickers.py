@@ -23,10 +23,7 @@ from tests.configs.toy_pickers import (
 SIZES = ("kernel_config.block_size", "kernel_config.items_per_thread")
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
+pytestmark = pytest.mark.usefixtures("wide")
 
 
 @pytest.fixture

@@ -12,19 +12,22 @@ from tests.results.rocprim_files import CONTEXT, name_of, row, text_of
 REPETITIONS = 6
 
 
-def rules(benchmark):
-    """By member of a config the parameter that it comes from."""
+def rules(benchmark, values):
+    """By member of a config the parameter that it comes from, in the form that has the values."""
     for binding in bindings():
         for one in binding.benchmarks:
             if one.name == benchmark and binding.library == "rocprim":
-                family = next(f for f in binding.families if f.site == one.site)
+                families = [f for f in binding.families if f.site == one.site]
+                known = [f.members.keys() for f in families]
+                fit = [(names <= values.keys(), len(names & values.keys())) for names in known]
+                family = families[fit.index(max(fit))]
                 return {member: rule.parameter for member, rule in family.members.items()}
     raise AssertionError(benchmark)
 
 
 def config_of(found):
     """The values of a row of `resolve`, as results have them."""
-    known = rules(found["benchmark"]).items()
+    known = rules(found["benchmark"], found["values"]).items()
     return {name: found["values"][member] for member, name in known if name}
 
 

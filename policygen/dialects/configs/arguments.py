@@ -2,6 +2,7 @@
 
 import re
 
+from policygen.bindings.archs import of_table
 from policygen.model.arch import UNKNOWN, parse_arch
 
 # "static_cast<unsigned int>(target_arch::gfx942)", "target_arch::unknown"
@@ -15,8 +16,10 @@ def arch_of(text: str) -> str | None:
     if named := _NAMED.search(text):
         return UNKNOWN if named[1] == UNKNOWN else known_arch(named[1])
     numbered = _NUMBERED.fullmatch(text.strip())
-    # 910 is how the older headers count gfx90a.
-    return known_arch(f"gfx{'90a' if numbered[1] == '910' else numbered[1]}") if numbered else None
+    if numbered is None:
+        return None
+    own = of_table(int(numbered[1])) if numbered[1].isdigit() else None
+    return own or known_arch(f"gfx{numbered[1]}")
 
 
 def known_arch(text: str) -> str | None:

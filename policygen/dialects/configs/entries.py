@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from policygen.dialects.specializations.declarations import list_parts
 from policygen.model.base import Span
-from policygen.model.tuning import Entry, Member
+from policygen.model.tuning import Entry, Family, Member
 from policygen.source.comments import comment_lines
 from policygen.source.file import SourceFile
 from policygen.source.members import member_values
 from policygen.source.text import squeeze
 
+# "merge_config_900", "adjacent_difference_config_fallback"; not "default_reduce_config_base"
+_BY_HAND = re.compile(r"(?!default_)\w+?_config_(?!base|picker)\w+")
 _SCOPE = re.compile(rb"\bnamespace\s+([A-Za-z_]\w*)\s*\{")
 
 
@@ -62,6 +64,11 @@ def config_entry(source: SourceFile, found: FoundConfig, members: tuple[Member, 
         comment_span=Span(above[0].start, above[-1].end) if above else None,
         guard_span=guard.span,
     )
+
+
+def by_hand(family: Family) -> bool:
+    """Whether a family is a config that a table by hand gives to architectures."""
+    return _BY_HAND.fullmatch(family.name) is not None
 
 
 def _spelled(code: bytes, spans: Sequence[Span]) -> tuple[str, ...]:

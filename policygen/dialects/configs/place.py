@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from policygen.bindings.load import axis_type, is_constant
 from policygen.bindings.variant import member_values
 from policygen.dialects.configs.asked import TypeFacts, holds
-from policygen.dialects.protocol import Spot, TuningTree
-from policygen.dialects.sites import site_of
+from policygen.dialects.protocol import Spot
 from policygen.errors import InputError
 from policygen.model.arch import UNKNOWN, arch_and_gpu
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.entry_text import Content
 from policygen.model.plan import Target
-from policygen.model.selection import Selected
 from policygen.model.tuning import Entry, Family, Member, Value, spell
 
 _TRUTH = {"true": True, "false": False}
@@ -211,25 +209,3 @@ def _value(text: str) -> Value:
     if text.lstrip("-").isdigit():
         return int(text)
     return _TRUTH.get(text, text)
-
-
-def config_spot(
-    benchmark: BenchmarkBinding, told: Selected, sources: TuningTree, arch: str
-) -> ConfigSpot:
-    """Where the values of a workload go."""
-    version = sources.cub.bindings
-    algorithm, site = site_of(benchmark, version, "configs")
-    header = sources.headers.get(site.header)
-    if header is None:
-        raise InputError(f"the tree has no {site.header}")
-    mine = (one for one in algorithm.families if one.site == site.name)
-    binding = next(one for one in mine if site.hub.startswith(f"{one.name}<"))
-    families = tuple(f for f in header.families if f.name == binding.name)
-    if not families:
-        raise InputError(f"{site.header} has no {binding.name}")
-    kind = PickerSpot if site.targets else ConfigSpot
-    labels = {m: rule.parameter for m, rule in binding.members.items() if rule.parameter}
-    called = {m: (benchmark.called.get(label, label), label) for m, label in labels.items()}
-    return kind(
-        told, site, binding, arch, families, version, header.aggregates, header.needed, called
-    )

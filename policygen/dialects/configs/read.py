@@ -15,7 +15,7 @@ _WORTH_READING = re.compile(
 
 # What a config is made of; not what it is by default, nor what wraps it.
 PARAMS = "_config_params"
-_CONFIG = re.compile(r"^(?!default_|wrapped_|wrap_).*(?:_config(?:_v\d+)?|Config)$")
+_CONFIG = re.compile(r"^(?!default_|wrapped_|wrap_).*(?:_config(?:_v\d+|_impl)?|Config)$")
 
 
 def holds_configs(data: bytes) -> bool:

@@ -24,9 +24,9 @@ from policygen.model.base import Span
 from policygen.model.tuning import Entry, Family, TemplateParameter
 from policygen.source.brackets import trim
 from policygen.source.file import SourceFile
-from policygen.source.text import squeeze
+from policygen.source.text import Text, squeeze
 
-_CONFIG = re.compile(rb"\bstruct\s+(\w+_config(?:_\w+)?)\s*")
+CONFIG = re.compile(rb"\bstruct\s+(\w+_config(?:_\w+)?)\s*")
 _BASE = re.compile(r"\w+_config_(?:base|fallback)\w*")
 _DEFAULT = re.compile(r"default_\w+_config")
 # "using type = select_type<…>"
@@ -46,9 +46,11 @@ class ConfigCase:
 def read_structs(source: SourceFile, header: str, templates: Templates) -> tuple[Family, ...]:
     """The configs of a header by name and architecture."""
     code = source.text.code
-    found = list(find_declarations(code, names=_CONFIG))
+    found = list(find_declarations(code, names=CONFIG))
     primaries = {one.name: one for one in found if one.args_span is None}
     groups: dict[tuple[str, str], list[tuple[Declaration, tuple[ConfigCase, ...]]]] = {}
+    tables: dict[str, Declaration] = {}
+    """What asks for a config by hand: its parameters tell types apart."""
     for one in found:
         if _BASE.fullmatch(one.name):
             groups.setdefault((one.name, UNKNOWN), []).append((one, _cases(code, one)))
@@ -56,13 +58,15 @@ def read_structs(source: SourceFile, header: str, templates: Templates) -> tuple
             for key, lot in _default(source, one, found):
                 known = groups.setdefault(key, [])
                 known += [case for case in lot if case not in known]
+                if key[0] != one.name:
+                    tables.setdefault(key[0], one)
     return tuple(
         Family(
             name=name,
             arch=arch,
             header=header,
             namespace=namespace_at(code, lot[0][0].span.start),
-            parameters=_parameters(source, primaries.get(name)),
+            parameters=_parameters(source, tables.get(name) or primaries.get(name)),
             entries=tuple(
                 _entry(source, one, case, templates) for one, cases in lot for case in cases
             ),
@@ -109,42 +113,54 @@ def _default(
             )
         yield (one.name, arch), [(one, _specialized(code, one, args[1:]))]
         return
-    table = _table(source, one)
+    table = table_rows(source.text, one)
     if table is None:
         yield (one.name, UNKNOWN), [(one, _cases(code, one))]
         return
-    for arch, name in table:
-        lot = [(other, _cases(code, other)) for other in found if other.name == name]
+    for row in table:
+        lot = [(other, _cases(code, other)) for other in found if other.name == row.name]
         if not lot:
             raise source.text.error(
-                one.name_span.start, f"{one.name}: no {name} is declared here", width=len(one.name)
+                one.name_span.start,
+                f"{one.name}: no {row.name} is declared here",
+                width=len(one.name),
             )
-        yield (name, arch), lot
+        yield (row.name, row.arch), lot
 
 
-def _table(source: SourceFile, one: Declaration) -> list[tuple[str, str]] | None:
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a table: an architecture, and what it has."""
+
+    arch: str
+    name: str
+    config: Span
+    """`reduce_config_900<Value>`."""
+    named: Span
+    """Its name."""
+
+
+def table_rows(text: Text, one: Declaration) -> list[TableRow] | None:
     """`select_arch<TargetArch, select_arch_case<900, reduce_config_900<Value>>, …>`."""
-    code = source.text.code
-    chosen = applied(code, one.inherits_span) if one.inherits_span else None
+    chosen = applied(text.code, one.inherits_span) if one.inherits_span else None
     if chosen is None or chosen.name != "select_arch":
         return None
-    return [_row(source, arg) for arg in chosen.args[1:]]
+    return [_row(text, arg) for arg in chosen.args[1:]]
 
 
-def _row(source: SourceFile, span: Span) -> tuple[str, str]:
+def _row(text: Text, span: Span) -> TableRow:
     """An architecture and its config; the last row of a table is for all others."""
-    code = source.text.code
-    config = applied(code, span)
+    code, at = text.code, span
+    config = applied(code, at)
     arch: str | None = UNKNOWN
     if config is not None and config.name == "select_arch_case" and len(config.args) == 2:
-        first, second = config.args
+        first, at = config.args
         arch = arch_of(squeeze(code[first.start : first.end]))
-        config = applied(code, second)
+        config = applied(code, at)
     if config is None or arch is None:
-        raise source.text.error(
-            span.start, "cannot tell which config this is for which architecture"
-        )
-    return arch, config.name
+        raise text.error(span.start, "cannot tell which config this is for which architecture")
+    start = code.index(config.name.encode(), at.start)
+    return TableRow(arch, config.name, at, Span(start, start + len(config.name)))
 
 
 def _own(code: bytes, one: Declaration) -> set[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from policygen.bindings.archs import table_number
 from policygen.bindings.load import bound, is_constant
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.cub import Cub, Library
@@ -70,7 +71,9 @@ class DeviceCall:
     def headers(self, arch: str) -> UnitHeaders:
         """Leaves out the call: what both sides' headers make of the rest decides alone."""
         text = self._fill(axes=[], roles={}, constants={}, call=None)
-        return UnitHeaders(text, self.includes, arch)
+        # Else a table by hand gives all architectures the config of those that it does not know.
+        told = (f"-DROCPRIM_TARGET_ARCH={table_number(arch)}",) if self.site.table else ()
+        return UnitHeaders(text, self.includes, arch, told)
 
     def _fill(self, **more: object) -> str:
         call = self.workload.call
