@@ -15,6 +15,7 @@ LEFT = {
     "report": 1,  # a heading
     "proof": 7,
     "app": 3,
+    "results": 1,  # no dialect: what primbench calls its runs
 }
 # "selectors", 'specializations', "in the selector dialect"
 _NAMED = re.compile(r"[\"'](?:selectors|specializations)[\"']|(?:selector|specialization) dialect")

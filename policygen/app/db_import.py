@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.app.filters import parse_target
-from policygen.app.import_library import library_parameters, tree_entries
+from policygen.app.import_library import library_parameters, library_type_names, tree_entries
 from policygen.app.import_told import about, told_kernel, told_suite
 from policygen.bindings.archs import gpu_arch
 from policygen.errors import InputError
@@ -102,7 +102,8 @@ def _import_suite(
     if named.cub:
         tree, current = tree_entries(named.cub)
         release = tree.release
-    facts = SuiteFacts(gpu, arch, named.size, named.base, current, library_parameters)
+    types = library_type_names(tuned[0].library)
+    facts = SuiteFacts(gpu, arch, named.size, named.base, current, library_parameters, types)
     suite = gather_suite(tuned, facts)
     write_kernels(suite.kernels, out, arch=arch, ctk=named.ctk, cccl=release, force=force)
     # A version that nobody said is none.

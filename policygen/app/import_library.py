@@ -7,7 +7,7 @@ from functools import cache
 from policygen.app.filters import EVERYTHING
 from policygen.app.resolve import resolve_workloads
 from policygen.app.session import open_session
-from policygen.bindings.load import bindings
+from policygen.bindings.load import bindings, library_types
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
 from policygen.model.cub import Cub
 from policygen.model.tuning import spell
@@ -25,6 +25,11 @@ def library_parameters(benchmark: str) -> LibraryParameters:
     rules = family.members.values()
     words = {r.parameter: r.choices for r in rules if r.parameter and r.choices}
     return LibraryParameters({other: name for name, other in one.called.items()}, words)
+
+
+def library_type_names(library: str) -> dict[str, str]:
+    """What some results of a library call a type → the value of axes that it is."""
+    return {other: one.name for one in library_types(library).types for other in one.also}
 
 
 def tree_entries(cub: str) -> tuple[Cub, Current]:

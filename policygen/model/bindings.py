@@ -23,6 +23,8 @@ class AxisType(Versioned):
     """A value of a type axis: `I8`, and what it is in C++."""
 
     name: str
+    also: tuple[str, ...] = ()
+    """What other results call it."""
     cpp: str = ""
     """A type; a value that is a constant is written as it stands."""
     size: int | None = None

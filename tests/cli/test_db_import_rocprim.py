@@ -305,10 +305,12 @@ def test_hostile_names_never_reach_sql(capsys):
 def test_the_page_shows_what_is_chosen_of_its_example(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     page = (ROOT / "docs/import.md").read_text().partition("## rocPRIM's results")[2]
-    (command,) = re.findall(r"^\$ policygen (db import .*)$", page, re.M)
+    commands = re.findall(r"^\$ policygen (db import .* -o (.*))$", page, re.M)
     Path("fixtures").symlink_to(ROOT / "fixtures")
-    assert run(capsys, *shlex.split(command))[0] == 0
-    assert run(capsys, "db", "choose", "rocprim.db", "-q")[0] == 0
+    assert [out for _, out in commands] == ["rocprim.db", "merge.db"]
+    for command, out in commands:
+        assert run(capsys, *shlex.split(command))[0] == 0
+        assert run(capsys, "db", "choose", out, "-q")[0] == 0
 
 
 def test_aggregates_beside_repetitions_change_nothing(capsys):

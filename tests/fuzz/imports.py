@@ -15,11 +15,12 @@ from tempfile import TemporaryDirectory
 from policygen.cli.main import main
 from tests.fuzz import command, databases
 from tests.fuzz.databases import TEXTS
-from tests.results import rocprim_files
+from tests.results import primbench_files, rocprim_files
 from tests.results.tuner_files import BASE, document, t4_document, text_of
 
 SECONDS = 60.0
 """Of the processor, for one command."""
+FORMS = ("cache", "cache", "t4", "rocprim", "rocprim", "rocprim cache", "rocprim primbench")
 VALUES = [
     None, True, 0, -1, 1 << 31, 1 << 63, 10**400, 1e308, -0.0, float("nan"), float("inf"), "", [],
     {}, [[[]]], {"a": {"a": {}}}, "InvalidConfig", [0], [float("nan")], "\ud800", *TEXTS,
@@ -69,6 +70,13 @@ def original(form, rng):
     if form == "rocprim cache":
         return rocprim_files.cache(space={"block_size_x": [64, 256], "tile": [1, 2]})
     space = {"block_size_x": [64, 256], "tile": [1, 2], "m": ["a", "b"]}
+    if form == "rocprim primbench":
+        return primbench_files.results(
+            types=primbench_files.KEYS[: rng.choice((1, 2))],
+            space=space,
+            batches=rng.random() < 0.5,
+            noise=rng.choice((0.002, 0.1)),
+        )
     chosen = dict.fromkeys(rng.sample(list(rocprim_files.ALGORITHMS), 2), space)
     made = rocprim_files.benchmarks(
         chosen, repetitions=rng.choice((1, 5)), spelling=rng.choice(("json", "txt"))
@@ -80,7 +88,7 @@ def original(form, rng):
 
 def written(rng):
     """A file, and what was done to it."""
-    form = rng.choice(("cache", "cache", "t4", "rocprim", "rocprim", "rocprim cache"))
+    form = rng.choice(FORMS)
     made = original(form, rng)
     change = rng.choice(("rewritten", "rewritten", "flipped", "cut", "doubled", "nested"))
     if change == "rewritten":
@@ -91,7 +99,7 @@ def written(rng):
         at = text.index('"', rng.randrange(len(text) // 2))
         text = text[:at] + text[at : text.index(",", at) + 1] + text[at:]
     elif change == "nested":
-        text = text.replace(rng.choice(("1000000", "256", '"time"')), "[" * 10**5, 1)
+        text = text.replace(rng.choice(("1000000", "256", '"time"', '"key_type"')), "[" * 10**5, 1)
     data = bytearray(text.encode("utf-8", "surrogatepass"))
     if change == "flipped":
         for _ in range(rng.choice((1, 3, 30))):

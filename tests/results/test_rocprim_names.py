@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from policygen.results.tuners.rocprim_names import parse_name, plain_value
+from policygen.results.tuners.rocprim_names import parse_meta, parse_name, plain_value
+from policygen.results.tuners.tuner_json import DoubledNames
 from tests.results.rocprim_files import ALGORITHMS, configurations, name_of
 
 REDUCE = "{lvl:device,algo:reduce,key_type:int,cfg:{bs:256,ipt:16,method:using_warp_reduce}}"
@@ -152,3 +153,47 @@ def test_a_name_that_says_too_little_has_a_reason(name, told):
     assert str(error.value).startswith(told)
     assert len(str(error.value)) < 200
     assert json.dumps(str(error.value)).isascii()
+
+
+@pytest.mark.parametrize("default", ["default", "default_config"])
+@pytest.mark.parametrize("algorithm", ["reduce", "device_reduce"])
+def test_an_object_says_the_same_as_a_name(default, algorithm):
+    meta = {"lvl": "device", "algo": algorithm, "key_type": "i32", "cfg": default}
+    found = parse_meta(meta)
+    assert found == parse_name(f"{{lvl:device,algo:reduce,key_type:i32,cfg:{default}}}")
+    assert (found.algorithm, found.config) == ("device_reduce", None)
+
+
+def test_an_object_has_numbers_and_truth_values():
+    found = parse_meta(
+        {
+            "lvl": "device",
+            "algo": "device_partition",
+            "subalgo": "two_way_flag",
+            "exclusive": False,
+            "position": 0.1,
+            "cfg": {"sort": {"bs": 256, "ipt": 4}, "keep": True},
+        }
+    )
+    assert found.algorithm == "device_partition_two_way_flag"
+    assert found.workload == {"exclusive": "false", "position": "0.1"}
+    assert found.config == {"sort_bs": 256, "sort_ipt": 4, "keep": True}
+
+
+@pytest.mark.parametrize(
+    ("meta", "told"),
+    [
+        ({}, "it has no cfg"),
+        ({"algo": "device_api", "cfg": {"blocks": 1}}, "it does not name its lvl and its algo"),
+        ({"lvl": "device", "algo": {}, "cfg": "default"}, "it has several values where one should"),
+        ({"lvl": "device", "algo": "a", "cfg": []}, "'cfg' has no value"),
+        ({"lvl": "device", "algo": None, "cfg": "default"}, "'algo' has no value"),
+        ({"lvl": "device", "algo": "a", "cfg": {}}, "0 parameters, and 1 to 64 are possible"),
+        ({"cfg": DoubledNames([("bs", 1), ("bs", 2)])}, "'cfg' says something twice"),
+        ({"cfg": {"a": {"a": {"a": {"a": 1}}}}}, "it is nested too deeply"),
+        ({"lvl": "device", "algo": "A b", "cfg": "default"}, "'device_A b' is no name of an algo"),
+    ],
+)
+def test_an_object_that_says_too_little_has_a_reason(meta, told):
+    with pytest.raises(ValueError, match=re.escape(told)):
+        parse_meta(meta)

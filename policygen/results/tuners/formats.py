@@ -7,11 +7,20 @@ from pathlib import Path
 
 from policygen.errors import InputError, PolicygenError, together
 from policygen.hints import listed
-from policygen.results.tuners import kernel_tuner, rocprim_benchmarks, rocprim_cache, t4
+from policygen.results.tuners import (
+    kernel_tuner,
+    rocprim_benchmarks,
+    rocprim_cache,
+    rocprim_primbench,
+    t4,
+)
 from policygen.results.tuners.tuned import TunedFile, TunerFormat
 from policygen.results.tuners.tuner_json import read_bounded
 
-FORMATS: tuple[TunerFormat, ...] = (rocprim_cache, kernel_tuner, t4, rocprim_benchmarks)
+FORMATS: tuple[TunerFormat, ...] = (
+    *(rocprim_cache, kernel_tuner, t4),
+    *(rocprim_primbench, rocprim_benchmarks),
+)
 """rocPRIM's caches are Kernel Tuner's with more in them."""
 _T1 = (b'"ConfigurationSpace"', b'"KernelSpecification"')
 

@@ -88,14 +88,19 @@ def join_points(
 
 
 def _point(label: str, size: str, entries: Sequence[TunedEntry], warmup: int) -> TunedPoint:
-    """All samples of a configuration; without any, what the last measurement says of itself."""
+    """All samples of a configuration; without any, what the last measurement says of itself.
+
+    So does a measurement alone that tells how far what it has not kept is apart.
+    """
     times = [one.outcome for one in entries if isinstance(one.outcome, TunedTimes)]
     joined = [sample for one in times for sample in _warm(one.samples, warmup)]
     failures = [one.outcome for one in entries if isinstance(one.outcome, TunedFailure)]
     works = [one.work for one in entries if one.work is not None]
     samples = None
     center, deviation = float("nan"), None
-    if joined:
+    if len(times) == 1 and times[0].mean is not None and times[0].deviation is not None:
+        center, deviation = times[0].mean, times[0].deviation
+    elif joined:
         samples = np.asarray(joined[:MOST_SAMPLES], np.float64)
         center = float(np.median(samples.astype(np.float32)))
     elif last := next((one for one in reversed(times) if one.mean is not None), None):

@@ -5,7 +5,6 @@ whose time is the mean of its iterations; an iteration launches the algorithm se
 launches that warm up. Rows that are aggregates of others count where there are no others.
 """
 
-import math
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from policygen.results.tuners.tuned import (
 )
 from policygen.results.tuners.tuner_json import (
     NO_TIME,
+    is_rate,
     kind_of,
     listed_at,
     members,
@@ -186,14 +186,9 @@ def _outcome(cells: Mapping[str, Any], scale: float | None) -> float | TunedFail
     if time is None:
         return TunedFailure("untimed", f"its time, {written(cells['real_time'])}, is {NO_TIME}")
     for key in RATES:
-        if key in cells and not _is_rate(cells[key]):
+        if key in cells and not is_rate(cells[key]):
             return TunedFailure("untimed", f"its {key}, {written(cells[key])}, is no rate")
     return time
-
-
-def _is_rate(found: object) -> bool:
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return is_number and 0 < found < math.inf and found < 1 << 100  # type: ignore[operator]
 
 
 def _entries(runs: _Runs, date: str) -> Iterator[TunedEntry]:

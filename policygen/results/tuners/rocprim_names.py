@@ -2,20 +2,22 @@
 
 `{lvl:device,algo:reduce,key_type:int,cfg:{bs:256,ipt:16,method:using_warp_reduce}}/manual_time`, or
 the same as JSON; `cfg:default_config` is what the library itself has. What has no keys, as the
-format `human` has none, says too little.
+format `human` has none, says too little. primbench has the same as the object `meta`, where `algo`
+is `device_reduce` and `cfg` is `default`.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from policygen.model.labels import BASE, IDENTIFIER, LIMIT, parse_label
 from policygen.results.tuners.tuned import LETTERS, MOST_PARAMETERS, TunedValue
-from policygen.results.tuners.tuner_json import quoted
+from policygen.results.tuners.tuner_json import DoubledNames, quoted
 
 LIBRARY = "rocprim"
-DEFAULT = "default_config"
+DEFAULTS = ("default_config", "default")
 EMPTY = "rocprim::empty_type"
 """What stands for a type that is not there; benchmarks leave out its namespace."""
 LONGEST_NAME = 4_000
@@ -59,18 +61,31 @@ def parse_name(text: str) -> RocprimName:
     rest = _REST.fullmatch(text[end:])
     if not text.startswith("{") or end == 0 or rest is None:
         raise ValueError("it does not say what ran")
-    pairs = _of_json(text[:end]) if '"' in text[:end] else _of_text(text[:end])
+    return _named(
+        _of_json(text[:end]) if '"' in text[:end] else _of_text(text[:end]), rest[1] or ""
+    )
+
+
+def parse_meta(found: Mapping[str, Any]) -> RocprimName:
+    """The same of an object that was read already."""
+    return _named(_of_members(found.items(), 1), "")
+
+
+def _named(pairs: "_Nested", aggregate: str) -> RocprimName:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("it says something twice")
     if "cfg" not in found:
         raise ValueError("it has no cfg")
-    levels = [found.pop("lvl", None), found.pop("algo", None), found.pop("subalgo", "")]
+    level, algorithm = _word(found.pop("lvl", None)), _word(found.pop("algo", None))
+    if not algorithm.startswith(f"{level}_"):
+        algorithm = f"{level}_{algorithm}"
+    part = _word(found.pop("subalgo", ""))
     return RocprimName(
-        algorithm=algorithm_name("_".join(_word(one) for one in levels if one != "")),
+        algorithm=algorithm_name(f"{algorithm}_{part}" if part else algorithm),
         config=_config(found.pop("cfg")),
         workload=checked_workload({name: _word(value) for name, value in found.items()}),
-        aggregate=rest[1] or "",
+        aggregate=aggregate,
     )
 
 
@@ -106,7 +121,7 @@ def _word(found: "_Found | None") -> str:
 
 def _config(found: _Found) -> dict[str, TunedValue] | None:
     if not isinstance(found, list):
-        if _word(found) != DEFAULT:
+        if _word(found) not in DEFAULTS:
             raise ValueError(f"its cfg, {quoted(_word(found))}, is no configuration")
         return None
     values: dict[str, TunedValue] = {}
@@ -168,6 +183,22 @@ def _checked(pairs: object, depth: int) -> _Nested:
         elif value is None:
             raise ValueError(f"{quoted(name)} has no value")
         found.append((name, value))
+    return found
+
+
+def _of_members(pairs: Iterable[tuple[str, Any]], depth: int) -> _Nested:
+    if depth > DEEPEST:
+        raise ValueError("it is nested too deeply")
+    found: _Nested = []
+    for name, value in pairs:
+        if isinstance(value, dict):
+            found.append((name, _of_members(value.items(), depth + 1)))
+        elif isinstance(value, DoubledNames):
+            raise ValueError(f"{quoted(name)} says something twice")  # noqa: TRY004
+        elif isinstance(value, str | int | float):
+            found.append((name, value))
+        else:
+            raise ValueError(f"{quoted(name)} has no value")  # noqa: TRY004
     return found
 
 

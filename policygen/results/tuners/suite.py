@@ -27,6 +27,8 @@ MOST_WORKLOADS = 20_000
 MOST_ALGORITHMS = 1_000
 ABSENT = "none"
 """What an axis has where a benchmark has no such axis, and others of its algorithm do."""
+TYPE = "_type"
+"""How axes of types end."""
 _Axes = tuple[tuple[str, str], ...]
 
 
@@ -58,6 +60,8 @@ class SuiteFacts:
     current: Current = knows_nothing
     parameters: Callable[[str], LibraryParameters] = nothing_known
     """What is known of a benchmark's parameters."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """What some benchmarks call a type → what others do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class TunedSuite:
 def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
     """Joins files by algorithm and types; sizes are runtime workloads."""
     _check_times(files)
+    files = [_with_types(one, facts.types) for one in files]
     kernels: list[TunedKernel] = []
     left_out: list[LeftOut] = []
     refused: list[RefusedRun] = []
@@ -185,7 +190,16 @@ def _by_workload(parts: Sequence[TunedFile]) -> dict[_Axes, list[TunedFile]]:
 
 
 def _absent(axis: str) -> str:
-    return EMPTY if axis.endswith("_type") else ABSENT
+    return EMPTY if axis.endswith(TYPE) else ABSENT
+
+
+def _with_types(one: TunedFile, names: Mapping[str, str]) -> TunedFile:
+    """A file whose types are called as in others; what is no type keeps its value."""
+    workload = {
+        axis: names.get(value, value) if axis.endswith(TYPE) else value
+        for axis, value in one.workload.items()
+    }
+    return replace(one, workload=workload)
 
 
 def _renamed(one: TunedFile, names: Mapping[str, str]) -> TunedFile:

@@ -34,8 +34,10 @@ def suite_arch(files: Sequence[TunedFile], given: str) -> str:
 def suite_gpu(files: Sequence[TunedFile], given: str, arch: str) -> str:
     """The GPU as it is said, or as files name it; where none does, its architecture."""
     named = [one for one in files if one.device is not None]
+    # What says more of itself comes first: `MI300X (8192, 304, eccon)` may be a `MI300X`.
+    named.sort(key=lambda one: "(" not in (one.device or ""))
     for one in named:
-        if one.device != named[0].device:
+        if one.device not in {named[0].device, _plain(named[0].device)}:
             raise InputError(
                 f"{one.path}: was measured on {quoted(one.device or '')}, and {named[0].path} on"
                 f" {quoted(named[0].device or '')}",
@@ -43,14 +45,23 @@ def suite_gpu(files: Sequence[TunedFile], given: str, arch: str) -> str:
             )
     if given:
         return gpu_name(given)
-    if named and len(named) < len(files):
-        one = next(one for one in files if one.device is None)
-        raise InputError(
-            f"{one.path}: does not say on which GPU it was measured, and {named[0].path} names"
-            f" {quoted(named[0].device or '')}",
-            f"If it was the same one, say so: --gpu '{named[0].device}'",
-        )
+    for one in files if named else ():
+        if one.device != named[0].device:
+            what = (
+                "does not say on which GPU it was measured"
+                if one.device is None
+                else f"was measured on {quoted(one.device)}"
+            )
+            raise InputError(
+                f"{one.path}: {what}, and {named[0].path} names {quoted(named[0].device or '')}",
+                f"If it was the same one, say so: --gpu '{named[0].device}'",
+            )
     return (named[0].device or "").removeprefix("AMD ") if named else arch
+
+
+def _plain(device: str | None) -> str:
+    """A GPU without what is known of it: `AMD Instinct MI300X`."""
+    return (device or "").partition(" (")[0]
 
 
 def suite_sizes(files: Sequence[TunedFile], given: str) -> None:

@@ -35,7 +35,10 @@ class TunedTimes:
     samples: tuple[float, ...]
     """None of them, where it kept none."""
     deviation: float | None = None
-    """Seconds that samples which it did not keep were apart, where it says that."""
+    """Seconds that samples which it did not keep were apart, where it says that.
+
+    It counts where there is nothing but this measurement, also if that has a sample: `mean`.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """JSON of strangers: bounded, without double names, and closed where a run was cut off."""
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,9 @@ def parse_json(path: Path, data: bytes) -> Any:
         raise _no_json(path, error) from error
 
 
-def parse_open(path: Path, data: bytes) -> tuple[Any, str | None]:
+def parse_open(
+    path: Path, data: bytes, closings: Sequence[str] = ("}}", "}")
+) -> tuple[Any, str | None]:
     """The same of a file to which entries are appended, line by line, until it is closed.
 
     Where a run was cut off, what is open is closed, and the line that was cut is left out; what
@@ -64,11 +67,11 @@ def parse_open(path: Path, data: bytes) -> tuple[Any, str | None]:
         first = error
     whole = text.removesuffix(",")
     told = "it was not closed: its run went on, or was cut off"
-    tries = [(whole + "}}", told), (whole + "}", told)]
+    tries = [(whole + closing, told) for closing in closings]
     before, end, last = text.rpartition("\n")
     if end and last.strip().startswith('"'):
         rest = before.rstrip().removesuffix(",")
-        tries.append((rest + "}}", "its last entry was cut off, and is left out"))
+        tries.append((rest + closings[0], "its last entry was cut off, and is left out"))
     for candidate, told in tries:
         try:
             return _parsed(candidate), told
@@ -162,6 +165,12 @@ def seconds_of(found: object, unit: float) -> float | None:
     if not SHORTEST / unit <= found <= LONGEST / unit:
         return None
     return float(found) * unit
+
+
+def is_rate(found: object) -> bool:
+    """Whether something is a number of items or bytes that may go through a kernel in a second."""
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    return is_number and 0 < found < math.inf and found < 1 << 100  # type: ignore[operator]
 
 
 def lasting(found: object, unit: float) -> float:
