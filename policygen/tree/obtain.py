@@ -21,8 +21,7 @@ def fetch(version: str, headers_folder: Path, progress: Progress, *, again: bool
     if again or store.fetched_root(headers_folder, version) is None:
         known = source(version)
         name = name_of(known)
-        if store.fetched_root(headers_folder, version) is None:
-            store.check_vacant(headers_folder, name)
+        store.check_vacant(headers_folder, name)
         _get(known, name.place(headers_folder), progress, again=again)
     cub = store.open_fetched(headers_folder, version)
     store.make_current(headers_folder, version)

@@ -100,6 +100,7 @@ def make_current(folder: Path, version: str) -> None:
 def check_vacant(folder: Path, name: Name) -> None:
     """An error where something that is no tree stands in a tree's place."""
     place = name.place(folder)
-    if is_folder(place) and listing(place):
+    # Looked at last: another process may have put the tree there since nobody found it.
+    if is_folder(place) and listing(place) and _root(folder, name) is None:
         called = CALLED[name.library]
         raise InputError(f"{place} is there, but holds no {called}", "delete it and fetch again")
