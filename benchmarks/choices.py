@@ -28,11 +28,12 @@ from policygen.results.case import Case, Part
 from policygen.results.choose import Basis, choose, runs_needed, shrunken
 from policygen.results.confidence import deviation, luck
 from policygen.results.confirm import confirm, finalists
-from policygen.results.database import Database, ResultTable
+from policygen.results.database import Database
 from policygen.results.load import Floats
 from policygen.results.luck import FINALISTS, MOST
 from policygen.results.measured_noise import NoiseKey, noise_key
 from policygen.results.score import Scores, score_case
+from policygen.results.table import ResultTable
 
 MEASURED = Path(__file__).parents[1] / "fixtures/measured"
 NAMES = ("cub.bench.reduce.sum", "cub.bench.select.if", "cub.bench.radix_sort.keys")

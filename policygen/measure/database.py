@@ -18,11 +18,11 @@ from policygen.measure.outcomes import Failure, Kind
 from policygen.measure.sessions import About, begin_session, now
 from policygen.measure.tables import RowSpot, prepare_table
 from policygen.measure.writer import DatabaseWriter, open_writer
-from policygen.results.database import quote
 from policygen.results.declared import DeclaredAxes
 from policygen.results.decoder import Decoder
 from policygen.results.provenance import FAILURES, NOISE, ROWS, SESSIONS, TIMES, workload_text
 from policygen.results.samples import BadSamplesError, Samples, encode
+from policygen.results.table import quote
 
 CODES: Mapping[Kind, str] = {
     "wrong": "1",

@@ -6,8 +6,8 @@ from typing import Any
 
 from policygen.errors import InputError
 from policygen.measure.writer import DatabaseWriter
-from policygen.results.database import quote
 from policygen.results.declared import DeclaredAxes
+from policygen.results.table import quote
 from policygen.results.weighed import keep_weights
 from policygen.results.writing import DECLARED, create_results, declare, declared_cell
 

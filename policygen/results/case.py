@@ -9,8 +9,9 @@ import numpy as np
 
 from policygen.model.labels import BASE
 from policygen.model.results import DataWarning, RunKey
-from policygen.results.database import Database, ResultTable
+from policygen.results.database import Database
 from policygen.results.load import Floats, Integers, Point, Rows
+from policygen.results.table import ResultTable
 
 Warn = Callable[[DataWarning], None]
 TWICE = "rows that stand there twice with different centers are left out"

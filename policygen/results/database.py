@@ -16,6 +16,7 @@ from policygen.results.gpus import GpuArchs, find_gpus
 from policygen.results.measured_noise import MeasuredNoise, find_noise
 from policygen.results.paired_noise import Pairs, find_pairs
 from policygen.results.provenance import OWN
+from policygen.results.table import ResultTable, quote
 from policygen.results.weighed import find_weights
 
 KEY_COLUMNS = ("gpu", "ctk")
@@ -23,34 +24,6 @@ VERSION_COLUMNS = ("cccl", "cub")
 """CCCL 2.2 called the column `cub`."""
 VALUE_COLUMNS = ("variant", "elapsed", "center", "bw", "samples")
 _LOCKED = re.compile(r"database (?:table )?is locked|busy")
-
-
-@dataclass(frozen=True, slots=True)
-class ResultTable:
-    """The table of one sub-benchmark."""
-
-    name: str
-    algorithm: str
-    subbench: str
-    version: str
-    """The name of the version column."""
-    axes: tuple[str, ...]
-    columns: tuple[str, ...]
-
-    @property
-    def quoted(self) -> str:
-        """The name as SQL needs it."""
-        return quote(self.name)
-
-    @property
-    def ct_axes(self) -> tuple[str, ...]:
-        """Compile-time axes, in the order of the columns."""
-        return tuple(axis for axis in self.axes if "{ct}" in axis)
-
-    @property
-    def rt_axes(self) -> tuple[str, ...]:
-        """Runtime axes, in the order of the columns."""
-        return tuple(axis for axis in self.axes if "{ct}" not in axis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +51,6 @@ class Database:
     def layout(self) -> str:
         """`cccl`, or `cub` for CCCL 2.2's column."""
         return "cub" if any(table.version == "cub" for table in self.tables) else "cccl"
-
-
-def quote(name: str) -> str:
-    """A name as SQL needs it; benchmark names hold dots, axis names anything."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def is_database(path: Path) -> bool:

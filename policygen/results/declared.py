@@ -9,10 +9,8 @@ import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from policygen.results.database import ResultTable
+from policygen.results.table import ResultTable, quote
 
 DeclaredAxes = Mapping[tuple[str, str, str], tuple[str, ...]]
 """(algorithm, sub-benchmark, axis column) → the values, in the order of their declaration."""
@@ -20,14 +18,14 @@ DeclaredAxes = Mapping[tuple[str, str, str], tuple[str, ...]]
 
 def find_declared(
     connection: sqlite3.Connection,
-    tables: Sequence["ResultTable"],
+    tables: Sequence[ResultTable],
     others: Mapping[str, Sequence[str]],
 ) -> DeclaredAxes:
     """The declared values that any of the other tables holds."""
     found: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for name, columns in sorted(others.items()):
-        quoted = '"' + name.replace('"', '""') + '"'
-        rows = connection.execute(f"SELECT * FROM {quoted} ORDER BY rowid").fetchall()  # noqa: S608
+        query = f"SELECT * FROM {quote(name)} ORDER BY rowid"  # noqa: S608
+        rows = connection.execute(query).fetchall()
         roles = _roles(tables, columns, rows)
         if roles is not None:
             _merge(found, _by_version(tables, rows, roles))
@@ -35,7 +33,7 @@ def find_declared(
 
 
 def _by_version(
-    tables: Sequence["ResultTable"], rows: Sequence[tuple[object, ...]], roles: "_Roles"
+    tables: Sequence[ResultTable], rows: Sequence[tuple[object, ...]], roles: "_Roles"
 ) -> list[dict[tuple[str, str, str], list[str]]]:
     """The declarations of each version of CCCL and the toolkit that the table names."""
     groups: dict[tuple[object, ...], list[tuple[object, ...]]] = {}
@@ -75,7 +73,7 @@ class _Roles:
 
 
 def _roles(
-    tables: Sequence["ResultTable"], columns: Sequence[str], rows: Sequence[tuple[object, ...]]
+    tables: Sequence[ResultTable], columns: Sequence[str], rows: Sequence[tuple[object, ...]]
 ) -> _Roles | None:
     """Told by what stands in the columns; none when this is no table of axis values."""
     contents = [{row[index] for row in rows} for index in range(len(columns))]
@@ -112,7 +110,7 @@ def _names(axis: str) -> tuple[str, str]:
 
 def _collect(
     found: dict[tuple[str, str, str], list[str]],
-    tables: Sequence["ResultTable"],
+    tables: Sequence[ResultTable],
     rows: Sequence[tuple[object, ...]],
     roles: _Roles,
 ) -> None:

@@ -10,8 +10,9 @@ from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
 from policygen.outputs import MAKER
 from policygen.portable import portable_name
-from policygen.results.database import Database, ResultTable, open_database, quote
+from policygen.results.database import Database, open_database
 from policygen.results.fpzip_header import count_samples
+from policygen.results.table import ResultTable, quote
 from policygen.results.writing import remove, told
 
 if TYPE_CHECKING:

@@ -7,12 +7,9 @@ keeps it in a table whose rows name a GPU as the results do: it is found by that
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from policygen.model.arch import parse_arch
-
-if TYPE_CHECKING:
-    from policygen.results.database import ResultTable
+from policygen.results.table import ResultTable, quote
 
 GPUS = "gpus"
 """Our own table of them."""
@@ -26,7 +23,7 @@ LEAST = 300
 
 def find_gpus(
     connection: sqlite3.Connection,
-    tables: Sequence["ResultTable"],
+    tables: Sequence[ResultTable],
     others: Mapping[str, Sequence[str]],
 ) -> GpuArchs:
     """What any of the other tables says; nothing of a GPU of which two say different things."""
@@ -36,7 +33,7 @@ def find_gpus(
     for name, capability in told.items():
         if capability is None:
             continue
-        rows = connection.execute(f"SELECT * FROM {_quoted(name)}")  # noqa: S608
+        rows = connection.execute(f"SELECT * FROM {quote(name)}")  # noqa: S608
         place = others[name].index(capability)
         for row in rows:
             for gpu in measured & {cell for cell in row if isinstance(cell, str)}:
@@ -68,14 +65,10 @@ def _capability(columns: Sequence[str]) -> str | None:
     return next((column for column in columns if _CAPABILITY.fullmatch(column)), None)
 
 
-def _measured(connection: sqlite3.Connection, tables: Sequence["ResultTable"]) -> set[str]:
+def _measured(connection: sqlite3.Connection, tables: Sequence[ResultTable]) -> set[str]:
     """The GPUs of the results, as they name them."""
     found: set[str] = set()
     for table in tables:
         rows = connection.execute(f"SELECT DISTINCT gpu FROM {table.quoted}")  # noqa: S608
         found |= {row[0] for row in rows if isinstance(row[0], str)}
     return found
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

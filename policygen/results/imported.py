@@ -11,9 +11,10 @@ from typing import Any
 from policygen.errors import InputError
 from policygen.model.labels import is_label, parse_label
 from policygen.model.workload import axis_name
-from policygen.results.database import Database, quote
+from policygen.results.database import Database
 from policygen.results.measured_noise import workload_of
 from policygen.results.provenance import IMPORT_TABLES, IMPORTS, VALUES
+from policygen.results.table import quote
 
 MOST = 100_000
 """Rows that are read of a table."""

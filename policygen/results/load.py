@@ -13,7 +13,8 @@ import numpy as np
 from policygen.errors import InputError
 from policygen.model.labels import is_label, shortened
 from policygen.model.results import DataWarning, RunKey
-from policygen.results.database import Database, ResultTable, open_database, quote
+from policygen.results.database import Database, open_database
+from policygen.results.table import ResultTable, quote
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]

@@ -10,16 +10,11 @@ from typing import Any
 from policygen.errors import InputError
 from policygen.model.labels import BASE, is_label
 from policygen.model.results import MergeConflict, MergedTable, MergeReport
-from policygen.results.database import (
-    VERSION_COLUMNS,
-    Database,
-    ResultTable,
-    open_database,
-    quote,
-)
+from policygen.results.database import VERSION_COLUMNS, Database, open_database
 from policygen.results.gpus import write_gpus
 from policygen.results.imported import check_alike, keep_imports
 from policygen.results.load import open_all
+from policygen.results.table import ResultTable, quote
 from policygen.results.writing import create_log, create_results, declare, new_database, told
 
 BATCH = 2_000

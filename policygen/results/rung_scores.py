@@ -8,12 +8,13 @@ import numpy as np
 from policygen.model.labels import BASE
 from policygen.model.results import RunKey
 from policygen.results.case import Case, Part
-from policygen.results.database import Database, ResultTable, quote
+from policygen.results.database import Database
 from policygen.results.declared import DeclaredAxes
 from policygen.results.missing import declared_points
 from policygen.results.provenance import RUNGS
 from policygen.results.samples import Samples
 from policygen.results.searches import OwnRecords, PointSpot, RungRow, WorkloadSpot
+from policygen.results.table import ResultTable, quote
 from policygen.results.weights import weights
 
 SCREENING, SHARPER, LAST = 1, 2, 3

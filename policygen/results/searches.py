@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from policygen.model.labels import is_label
 from policygen.model.results import DataWarning, RunKey
 from policygen.model.workload import axis_name
-from policygen.results.database import Database, quote
+from policygen.results.database import Database
 from policygen.results.load import LONGEST, SHORTEST
 from policygen.results.provenance import (
     FAILURES,
@@ -29,6 +29,7 @@ from policygen.results.provenance import (
     VERSION,
     own_version,
 )
+from policygen.results.table import quote
 
 MOST = 1_000_000
 """Rows of a table that are read."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.outputs import check_free
-from policygen.results.database import quote
 from policygen.results.declared import DeclaredAxes
+from policygen.results.table import quote
 
 DECLARED = "declared_axes"
 """Our table of declared values; the reader finds it by what it holds."""

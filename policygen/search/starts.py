@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from policygen.errors import InputError
 from policygen.model.labels import parse_label, shortened
 from policygen.results.case import Case
-from policygen.results.database import quote
 from policygen.results.measured_noise import workload_of
 from policygen.results.provenance import OWN, workload_text
+from policygen.results.table import quote
 from policygen.search.domain import Domain, Values
 from policygen.search.strategies.neighbours import nearest
 

@@ -8,7 +8,7 @@ import pytest
 from policygen.app.inputs import ResultFiles
 from policygen.app.search_replay import Replaying, replay_search
 from policygen.errors import InputError, PolicygenError
-from policygen.results.database import quote
+from policygen.results.table import quote
 from policygen.search.domain import Domain
 from policygen.search.starts import STARTS, starts_in
 from tests.results.build import ALGORITHM, IO, Builder
