@@ -78,9 +78,10 @@ class DeviceCall:
     def _fill(self, **more: object) -> str:
         call = self.workload.call
         assert isinstance(call, BenchmarkBinding)
-        first = [call.call_header] if call.call_header else []
-        others = {*self.site.includes, *axis_headers(self.workload, self.version)}
-        includes = [*first, *sorted(others)]
+        # Those of the site in its order: some headers do not include what they use.
+        called = [call.call_header] if call.call_header else []
+        axes = sorted(axis_headers(self.workload, self.version))
+        includes = list(dict.fromkeys((*self.site.includes, *called, *axes)))
         namespaces = self.site.namespace.split("::")
         return fill(
             TEMPLATES[self.library],
