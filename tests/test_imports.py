@@ -121,8 +121,13 @@ def walk(node, *, typing, functions):
         yield from walk(child, typing=typing, functions=functions)
 
 
+@cache
 def imported(path, *, typing=True, functions=True):
     """The modules that a module imports."""
+    return frozenset(_imported(path, typing=typing, functions=functions))
+
+
+def _imported(path, *, typing, functions):
     for node in walk(parsed(path), typing=typing, functions=functions):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -482,6 +482,7 @@ def test_all_ranges_of_the_bindings_hold_their_bounds():
     for algorithm in bindings():
         for one in algorithm.benchmarks:
             for label, text in one.parameters.items():
-                start, end, _ = map(int, text.split(":"))
-                assert {start, one.values(label)[-1]} <= set(one.values(label))
-                assert start <= end
+                start, end, step = map(int, text.split(":"))
+                values = one.values(label)
+                assert (values[0], values.step) == (start, step)
+                assert 0 <= end - values[-1] < step
