@@ -90,7 +90,7 @@ def reached(
 ) -> Reachability:
     """What the benchmarks of a tree select, as `audit reach` finds it out."""
     found, toolchain = read(path, *headers), find_toolchain()
-    tried = reach.tried_sites(found.cub, found.headers)
+    tried = reach.tried_sites(found.cub, found.headers, "specializations")
     fewer = [benchmarks(site, offsets=offsets) for site in tried]
     if archs:
         fewer = [replace(site, archs=archs) for site in fewer]

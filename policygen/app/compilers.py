@@ -47,7 +47,7 @@ def compiler_for(
     progress: Progress | None = None,
 ) -> Compiler:
     """The compiler, for a tree whose headers hold some data."""
-    members = marked_members(bound(found.cub.bindings), "specializations")
+    members = marked_members(bound(found.cub.bindings), older(found.cub).dialect)
     known: dict[tuple[str, bytes], Marked] = {}
 
     def marked(name: str, content: bytes) -> Marked:
@@ -79,4 +79,4 @@ def older_compiler(found: ReadTree, compiler: Compiler) -> Compiler:
     """The same tree, as its older dispatchers see it."""
     tree = older_tree(found, found.paths)
     made = compiler_for(tree, compiler.headers, compiler.data, progress=compiler.progress)
-    return replace(made, replaced=compiler.replaced, only="specializations")
+    return replace(made, replaced=compiler.replaced, only=tree.cub.dialect)

@@ -87,7 +87,7 @@ def review_change(
     compared = comparison.compared - alone
     if families and change.after.cub.has_selectors:
         then, now = (older_tree(side, families) for side in (change.before, change.after))
-        beside = _resolved(then, now, question, session, only="specializations")
+        beside = _resolved(then, now, question, session, only=then.cub.dialect)
         resolved += beside
         older = compare_resolutions(*beside)
         different += [row.model_copy(update={"legacy": True}) for row in older.different]

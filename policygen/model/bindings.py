@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from policygen.model.base import Record
-from policygen.model.cub import NAMESPACES, Dialect, Library
+from policygen.model.cub import NAMESPACES, OF_FUNCTIONS, Dialect, Library
 from policygen.model.hub import HubBinding
 from policygen.model.limits import Limit
 from policygen.model.opened import Opening
@@ -44,9 +44,9 @@ class DelayConstructor(Record):
     id: int | None = None
     """The value of `dcid`; none for one that no benchmark tries."""
     type: str
-    """`fixed_delay_constructor_t`, in the specialization dialect."""
+    """`fixed_delay_constructor_t`, as families name it."""
     kind: str
-    """`fixed_delay`, in the selector dialect."""
+    """`fixed_delay`, as policy selectors do."""
     args: tuple[str, ...]
     """`ns`, `l2w`, or a constant."""
 
@@ -262,9 +262,9 @@ class Site(Versioned):
     used_by: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Where the policy names an `algorithm`: which values that one alone uses."""
     delay: tuple[str, str, str] | None = None
-    """In the selector dialect: the algorithm, the delay and the write latency of a delay policy."""
+    """Of a policy selector: the algorithm, the delay and the write latency of a delay policy."""
     arguments: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """In the selector dialect: value → what functions that make a policy call it."""
+    """Of a policy selector: value → what functions that make a policy call it."""
     configs: tuple[str, ...] = ()
     """Of rocPRIM's: the templates that a config may be, or the struct that a picker returns."""
     targets: str = ""
@@ -272,14 +272,14 @@ class Site(Versioned):
     table: bool = False
     """Of rocPRIM's: whether the hub is a table by hand, which knows architectures by numbers."""
     untuned: str | None = None
-    """In the selector dialect: a selector of the same sizes that no tuning was made for."""
+    """Of a policy selector: one of the same sizes that no tuning was made for."""
     marked: str = "items"
     """The value in which a mark of an entry shows."""
 
     @property
     def is_selector(self) -> bool:
         """Whether its hub is a policy selector."""
-        return self.dialect == "selectors"
+        return self.dialect in OF_FUNCTIONS
 
     @property
     def inherits(self) -> bool:

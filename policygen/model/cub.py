@@ -15,6 +15,8 @@ OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 NAMESPACES: Mapping[Dialect, str] = {"configs": "rocprim"}
 """The outermost namespace of a dialect's headers, where it is not CUB's."""
+OF_FUNCTIONS: frozenset[Dialect] = frozenset({"selectors"})
+"""Where an entry is a return of a policy selector; elsewhere it belongs to a family."""
 OF_TYPES: frozenset[Dialect] = frozenset({"configs"})
 """Where an entry with a condition is for types; elsewhere it is a return of a function."""
 COMPILED: frozenset[Library] = frozenset({"cub"})
@@ -26,6 +28,12 @@ UNKNOWN = "unknown"
 
 FOUND_BY_ITSELF = frozenset({"cub_headers", "wheel", "toolkit"})
 """Places that are looked at when nobody names a tree: what stands there serves other programs."""
+
+
+def side_by_side(dialect: Dialect) -> tuple[Dialect, ...]:
+    """The dialects in which the same library has entries, that one first."""
+    own = OTHERS.get(dialect)
+    return (dialect, *(one for one in DIALECTS if OTHERS.get(one) == own and one != dialect))
 
 
 class Cub(Record):
@@ -81,7 +89,7 @@ class Cub(Record):
     @property
     def has_selectors(self) -> bool:
         """Whether policy selectors decide in it."""
-        return self.dialect == "selectors"
+        return self.dialect in OF_FUNCTIONS
 
     @property
     def has_returns(self) -> bool:

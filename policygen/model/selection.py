@@ -73,7 +73,7 @@ class Selected:
     kinds: Mapping[str, str] = field(default_factory=dict)
     """Value → the type that a member with it has, where entries declare members."""
     traits: Values = field(default_factory=dict)
-    """In the selector dialect: what the policy selector knows of the workload's types."""
+    """Of a policy selector: what it knows of the workload's types."""
     number: int | None = None
     """That of the entry, in a marked header."""
     since: str | None = None

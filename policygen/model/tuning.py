@@ -136,7 +136,7 @@ class Entry(Record):
 class Family(Record):
     """All entries of one `smNN_*` template in one namespace of one header.
 
-    In the selector dialect: the guarded returns of one function for one architecture.
+    Of policy selectors: the guarded returns of one function for one architecture.
     """
 
     name: str

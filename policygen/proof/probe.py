@@ -183,8 +183,8 @@ def _is_whole(batch: Batch) -> bool:
 def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
     """Divides what is asked into compiles, each of them for one architecture.
 
-    In the specialization dialect that is one at which CUB itself says what is active, as the unit
-    compares what it found with it; the selector dialect has no such one.
+    Of policy chains that is one at which CUB itself says what is active, as the unit compares what
+    it found with it; policy selectors have no such one.
     """
     oldest = {marked: _oldest(asked, toolchain, marked=marked) for marked in (False, True)}
     sections: dict[tuple[str, bool], list[Section]] = {}

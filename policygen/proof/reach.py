@@ -9,7 +9,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.branches import steps
-from policygen.model.cub import Cub, Dialect
+from policygen.model.cub import OF_FUNCTIONS, Cub, Dialect
 from policygen.model.marks import Marked
 from policygen.model.reach import CallOnly, Unreachable
 from policygen.model.resolve import EntryPlace
@@ -81,7 +81,7 @@ def reach_all(
     found = Reachability(wanted=wanted)
     for dialect, marked in copies.items():
         asked = tried_sites(cub, headers, dialect)
-        if dialect != "selectors":
+        if dialect not in OF_FUNCTIONS:
             found.unasked += unasked(headers, asked)
         if marked:
             _reach(found, cub, asked, marked, toolchain, progress)
@@ -97,9 +97,7 @@ def reach(
     return found
 
 
-def tried_sites(
-    cub: Cub, headers: Sequence[TuningHeader], dialect: Dialect = "specializations"
-) -> tuple[Asked, ...]:
+def tried_sites(cub: Cub, headers: Sequence[TuningHeader], dialect: Dialect) -> tuple[Asked, ...]:
     """Finds the sites of a dialect whose entries the tree has, with the archs that differ there."""
     chains = {chain.namespace: chain for header in headers for chain in header.chains}
     selectors = {header.name: header.selectors for header in headers if header.selectors}
@@ -118,7 +116,7 @@ def tried_sites(
             if families or problem:
                 chain = chains.get(site.scope)
                 archs = _reading(chain, families) if site.inherits else _own(headers, site)
-            elif dialect == "selectors" and site.header in selectors:
+            elif site.is_selector and site.header in selectors:
                 archs = steps(selectors[site.header])
             else:
                 continue

@@ -11,7 +11,7 @@ from policygen.errors import InputError
 from policygen.hints import anchored, listed
 from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
-from policygen.model.cub import Cub, Dialect
+from policygen.model.cub import Cub, Dialect, side_by_side
 from policygen.model.tuning import Family, TuningHeader
 from policygen.model.workload import axis_name
 from policygen.proof.probe import Asked, workloads
@@ -62,7 +62,7 @@ def _with_families(asked: Asked, algorithm: Bound, headers: Sequence[TuningHeade
 def bound_families(
     algorithm: Bound, site: Site, headers: Sequence[TuningHeader]
 ) -> tuple[BoundFamily, ...]:
-    """Finds the families that a site's policies read; none in the selector dialect."""
+    """Finds the families that a site's policies read; a policy selector reads none."""
     if site.is_selector:
         return ()
     found = algorithm.families_at(site, headers)
@@ -126,10 +126,10 @@ def _like(family: Family, names: Sequence[str]) -> str | None:
 
 
 def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:
-    """Chooses a site for each name: in the tree's dialect where it has one, else in the other."""
+    """Chooses a site for each name: in the tree's dialect where it has one, else in another."""
     names = dict.fromkeys(site.name for site in algorithm.sites)
-    other: Dialect = "specializations" if dialect == "selectors" else "selectors"
-    found = [algorithm.site(name, dialect) or algorithm.site(name, other) for name in names]
+    sites = ([algorithm.site(name, one) for one in side_by_side(dialect)] for name in names)
+    found = (next((one for one in known if one is not None), None) for known in sites)
     return [site for site in found if site is not None]
 
 
