@@ -1,4 +1,4 @@
-"""Only `dialects/` knows how a tuning is spelled: elsewhere no line asks for a dialect."""
+"""Only `dialects/` knows how a tuning is spelled: elsewhere no line asks for dialect or library."""
 
 import re
 from collections import Counter
@@ -27,3 +27,22 @@ def test_dialects_are_named_in_fewer_and_fewer_places():
         if _NAMED.search(line)
     )
     assert {name: n for name, n in found.items() if name not in KNOWS} == LEFT
+
+
+# `if cub.library == "rocprim"`, `library != "cub"`, `library in {"cub"}`: a row of a table says it.
+_ASKED = re.compile(r"\blibrary\s*(?:[!=]=|(?:not )?in\b|is\b)\s*[({\[]?\s*[\"']")
+
+
+def test_no_line_asks_which_library_it_is():
+    assert [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE).parts[0] not in KNOWS
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if _ASKED.search(line)
+    ] == []
+
+
+def test_a_line_that_asks_for_a_library_is_seen():
+    for line in ('if cub.library != "cub":', "if library in {'rocprim'}:", 'x.library == "cub"'):
+        assert _ASKED.search(line)

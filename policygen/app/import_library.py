@@ -71,6 +71,7 @@ def _bound(benchmark: str) -> tuple[BenchmarkBinding, list[FamilyBinding]] | Non
     """The newest that is bound, and what its parameters mean in each form of its configs."""
     for binding in bindings():
         for one in reversed(binding.benchmarks):
-            if one.name == benchmark and binding.library != "cub":
-                return one, [f for f in reversed(binding.families) if f.site == one.site]
+            if one.name == benchmark:
+                families = [f for f in reversed(binding.families) if f.site == one.site]
+                return (one, families) if families else None
     return None

@@ -3,9 +3,13 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from policygen.model.cub import NAMESPACES, OF_TYPES
 from policygen.model.tuning import Entry, Family, PolicyChain, Scan, conjunction, spell
 from policygen.report.blocks import BLANK, Block, Column, Inline, Note, Styled, Table, Words
 from policygen.report.console import plural, printed, tree_line
+
+OF_CONFIGS = tuple(NAMESPACES[dialect] for dialect in sorted(OF_TYPES))
+"""Where configs stand."""
 
 
 def scanned(scan: Scan, *, entries: bool, head: bool) -> Iterator[Block]:
@@ -23,7 +27,7 @@ def scanned(scan: Scan, *, entries: bool, head: bool) -> Iterator[Block]:
 
 
 def _summary(scan: Scan) -> Iterator[Block]:
-    if scan.cub.library != "cub":
+    if not scan.cub.has_returns:
         owners = plural(
             len({(one.header, one.name) for one in scan.families}), "family", "families"
         )
@@ -54,8 +58,8 @@ def _live(family: Family) -> Sequence[Entry]:
 
 
 def _is_config(family: Family) -> bool:
-    """Say whether it is a config of rocPRIM's for an architecture."""
-    return family.namespace.startswith("rocprim")
+    """Say whether it is a config for an architecture, whose conditions are types."""
+    return family.namespace.startswith(OF_CONFIGS)
 
 
 def _is_selector(family: Family) -> bool:
