@@ -4,6 +4,7 @@ It is found by content, so that it may outlive a run. A test that needs an empty
 """
 
 import os
+import signal
 
 import pytest
 
@@ -15,6 +16,8 @@ from policygen.results.decode_worker import framed, read_part
 if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has its environment from the first process
     os.environ["POLICYGEN_CACHE"] = str(cache_folder() / "tests")
 os.environ.pop("CUDA_HOME", None)  # what is compiled with does not depend on the machine
+# What a shell starts behind itself ignores an interrupt, and so does all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Tests start policygen hundreds of times: it is not compiled to bytecode each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

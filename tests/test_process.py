@@ -156,8 +156,6 @@ def test_an_interrupt_ends_a_program_that_does_not_want_to_end(tmp_path, number)
     pids = [tmp_path / name for name in ("one", "other")]
     code = (
         "import signal, sys; from policygen import process\n"
-        # What a shell starts behind itself ignores an interrupt, and all that it starts.
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "signal.signal(signal.SIGTERM, signal.default_int_handler)\n"
         "process.GRACE = 0.3\n"
         "process.run([sys.executable, '-c', *sys.argv[1:]], install='')"

@@ -187,7 +187,9 @@ def test_every_benchmark_compiles_to_machine_code(version, share):
     tools = Tools.of(toolchain)
     with workers(None) as pool:
         compiler = KernelCompiler(tools, cache_folder(), pool)
-        made = compiler.kernels(wanted, compiler.contents(wanted), listed=False)
+        # A release is always the same: nobody has to ask the preprocessor what its headers hold.
+        contents = {unit.headers(arch): f"CUB {version}" for (_, arch), unit in wanted}
+        made = compiler.kernels(wanted, contents, listed=False)
     refused = [
         f"{spot}: {one}"
         for (spot, _), one in zip(wanted, made, strict=True)
