@@ -22,10 +22,14 @@ test: .venv/installed-dev
 test-slow: .venv/installed-dev
 	$(PYTEST) -m slow
 
-# Units of measuring for all versions and kinds of types, of which `make test-slow` has each benchmark once, and plans
-# of whole trees for all architectures.
+# All versions and kinds of types of what compiles most, of which `make test-slow` has some: units of measuring, calls
+# of every benchmark, plans of whole trees.
+UNITS := tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py tests/own/test_own_on_the_host.py \
+  tests/own/test_hub_benchmark_compiles.py tests/planning/test_every_return.py tests/planning/test_every_family.py \
+  tests/planning/test_both_dialects.py tests/proof/test_calls.py tests/proof/test_brute_families.py \
+  tests/dialects/test_new_arch.py
 test-units: .venv/installed-dev
-	POLICYGEN_EVERY_UNIT=yes $(PYTEST) tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py tests/own/test_own_on_the_host.py tests/own/test_hub_benchmark_compiles.py tests/planning/test_every_return.py
+	POLICYGEN_EVERY_UNIT=yes $(PYTEST) $(UNITS)
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

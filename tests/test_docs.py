@@ -31,6 +31,8 @@ OTHERS = {
     "nvbench-program --jsonbin base/result.json",
 }
 DEMO = "make demo"
+# What compiles most: `make test` leaves it out.
+LONG = ("policygen measure ", "policygen emit --db demo.db ")
 # Their commands are steps, which test_guide.py and test_rocprim_guide.py run one after the other.
 GUIDES = sorted((ROOT / "docs").glob("guide*.md"))
 ROCPRIM = ROOT / "docs/rocprim.md"
@@ -52,8 +54,7 @@ def examples():
         for example in re.split(r"^(?=\$ )", block, flags=re.M):
             command, _, output = example.removeprefix("$ ").partition("\n")
             if command and command not in OTHERS:
-                # Units that are measured take half a minute to compile.
-                marks = [slow] if command.startswith("policygen measure ") else []
+                marks = [slow] if command.startswith(LONG) else []
                 yield pytest.param(command, output, id=f"{page.name}: {command}"[:80], marks=marks)
 
 

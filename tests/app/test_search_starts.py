@@ -43,6 +43,7 @@ def test_what_other_types_and_architectures_get_is_known(sorting):
     assert len({tuple(one.items()) for one in policies}) > 3
 
 
+@pytest.mark.slow
 def test_the_nearest_variants_of_policies_come_once_and_base_first(sorting):
     session, opened = sorting
     ((_, one),) = opened.items()
@@ -53,6 +54,7 @@ def test_the_nearest_variants_of_policies_come_once_and_base_first(sorting):
     assert 1 < len(found) == len(set(found)) <= MOST
 
 
+@pytest.mark.slow
 def test_the_best_of_an_earlier_database_are_tried_first(tmp_path, monkeypatch, capsys):
     pretend(tmp_path, monkeypatch)
     which = ["search", "--cub", str(tree("3.6.0")), *WHICH, "--processes", "2", "--jobs", "1", "-q"]

@@ -83,10 +83,14 @@ def test_a_disabled_entry_tells_the_recorded_reason(capsys):
     [
         (("-R", THREE, "--fail-under", "100", "--arch", "sm90"), 0),
         (("-R", THREE, "--fail-under", "60", "--arch", "sm100"), 1),
-        (("-R", THREE, "--fail-under", "57", "--arch", "sm100"), 0),
-        (("-R", THREE, "--fail-under", "60", "--arch", "sm90", "--arch", "sm100"), 1),
-        (("-R", THREE, "--fail-under", "60", "--arch", "sm100", "--inherited"), 0),
-        (("-R", THREE, "--fail-under", "1", "--arch", "sm120"), 1),
+        pytest.param(("-R", THREE, "--fail-under", "57", "--arch", "sm100"), 0, marks=slow),
+        pytest.param(
+            ("-R", THREE, "--fail-under", "60", "--arch", "sm90", "--arch", "sm100"), 1, marks=slow
+        ),
+        pytest.param(
+            ("-R", THREE, "--fail-under", "60", "--arch", "sm100", "--inherited"), 0, marks=slow
+        ),
+        pytest.param(("-R", THREE, "--fail-under", "1", "--arch", "sm120"), 1, marks=slow),
         pytest.param(("--fail-under", "50"), 1, marks=slow),
         pytest.param(("--fail-under", "28"), 0, marks=slow),
     ],

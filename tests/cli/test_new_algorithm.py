@@ -65,7 +65,12 @@ def test_without_the_file_it_is_not_bound(bindings, source, capsys):
 @pytest.mark.parametrize(
     ("version", "mark", "written"),
     [
-        ("3.0.1", "pixels_4b", ("struct sm90_tuning<PixelT, 2>", "pixels_4b         = 6;")),
+        pytest.param(
+            "3.0.1",
+            "pixels_4b",
+            ("struct sm90_tuning<PixelT, 2>", "pixels_4b         = 6;"),
+            marks=pytest.mark.slow,
+        ),
         ("3.6.0", "pixels_per_thread", ("if (pixel_size == 2)", "blend_policy{192, 12, 4}")),
     ],
 )

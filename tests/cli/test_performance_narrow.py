@@ -88,6 +88,7 @@ def selected(capsys, tree):
     return {row["workload"]["T"]: row["values"] for row in json.loads(out)["rows"]}
 
 
+@pytest.mark.slow
 def test_where_all_is_slower_nothing_is_left(applied):
     plan = narrow_plan(applied, measured(applied.cub, I32=0.9, I16=0.93))
     assert not written(plan)

@@ -237,6 +237,7 @@ def test_what_must_not_be_merged_gives_exit_status_1(capsys, tmp_path):
     assert "title=policygen never selected::" in out
 
 
+@pytest.mark.slow
 def test_a_review_that_was_saved_is_written_again_without_a_tree(capsys, tmp_path):
     tree = hand_edited(tmp_path, ENTRY)
     saved = tmp_path / "review.json"

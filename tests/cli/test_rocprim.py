@@ -1,12 +1,14 @@
 """The commands on a whole release of rocPRIM."""
 
 import json
+from itertools import product
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from policygen.cli.main import main
 from policygen.json_schemas import schema_files
+from tests.tiers import sampled
 from tests.trees import rocprim_tree
 
 pytestmark = pytest.mark.trees
@@ -24,8 +26,9 @@ def run(capsys, *arguments):
     return status, told.out, told.err
 
 
-@pytest.mark.parametrize("command", DOCUMENTS)
-@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize(
+    ("command", "width"), sampled(product(DOCUMENTS, (80, 160)), ("scan", 80), ("resolve", 80))
+)
 def test_outputs_fit_and_call_the_library_by_its_name(capsys, monkeypatch, tree, command, width):
     monkeypatch.setenv("COLUMNS", str(width))
     status, out, err = run(capsys, *command.split(), "--cub", tree, "-R", ".*")

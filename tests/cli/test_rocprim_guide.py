@@ -31,6 +31,7 @@ def steps():
             yield command, output
 
 
+@pytest.mark.slow
 def test_the_guide_prints_what_it_shows(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")

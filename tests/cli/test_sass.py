@@ -379,6 +379,7 @@ def test_only_what_the_change_can_touch_is_compiled_and_the_changed_comes_first(
     assert ", 4 with other values first; about " in words
 
 
+@pytest.mark.slow
 def test_what_was_written_is_told_as_written_and_is_no_failure(capsys, tree, three):
     applied(capsys, tree, three)
     status, out, err = verify(capsys, "--cub", tree, "--arch", "sm90")

@@ -179,6 +179,7 @@ def test_no_tree_is_an_error_with_the_way_to_one(tmp_path, monkeypatch, capsys):
     assert "policygen headers fetch" in err
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_a_change_is_followed_from_the_apply_to_the_proofs(workplace, tree_of_cub, capsys):

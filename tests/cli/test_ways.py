@@ -111,6 +111,7 @@ def test_what_is_not_proved_has_no_ways(capsys):
     assert planned(capsys, *given)["ways"] == []
 
 
+@pytest.mark.slow
 def test_a_plan_that_was_kept_is_applied_with_what_it_says(capsys, tmp_path):
     kept = tmp_path / "plan.json"
     given = ("--db", DB, "--arch", "sm90", "--cub", root("3.6.0"))

@@ -139,6 +139,7 @@ def test_what_is_worse_or_within_the_noise_stays(capsys, toy):
         assert gone == []
 
 
+@pytest.mark.slow
 def test_a_return_is_added_for_a_type_before_what_is_for_all_others(capsys, toy):
     before = everything(capsys, toy)
     told, gone, new = written(capsys, toy, "gfx942:mi300x", {"short": {"bs": 128, "ipt": 32}})
@@ -185,6 +186,7 @@ def branches_of(text):
     return re.findall(r"    // .*\n    if constexpr.*\n    \{\n(?:.*\n)*?    \}\n", text)
 
 
+@pytest.mark.slow
 def test_a_target_of_a_further_generation_leaves_the_rest_to_what_its_devices_had(capsys, toy):
     before = everything(capsys, toy)
     told, _, new = written(capsys, toy, "gfx906:mi50", {"int": {"bs": 64}})
@@ -197,6 +199,7 @@ def test_a_target_of_a_further_generation_leaves_the_rest_to_what_its_devices_ha
     assert changed(before, everything(capsys, toy)).keys() == {("gfx906", "int")}
 
 
+@pytest.mark.slow
 def test_a_target_of_any_gpu_stands_before_all_others(capsys, toy):
     before = everything(capsys, toy)
     _, _, new = written(capsys, toy, "gfx1101", {"short": {"bs": 64}})
@@ -204,6 +207,7 @@ def test_a_target_of_any_gpu_stands_before_all_others(capsys, toy):
     assert {key[0] for key in changed(before, everything(capsys, toy))} == {"gfx1101"}
 
 
+@pytest.mark.slow
 def test_a_target_that_other_devices_would_take_is_rejected(capsys, toy):
     path = toy / "rocprim/device/config_types.hpp"
     text = path.read_text()
@@ -287,6 +291,7 @@ def test_a_condition_keeps_within_the_columns_however_long_its_names_are():
     assert max(map(len, laid_out(long).split("\n"))) <= 100
 
 
+@pytest.mark.slow
 def test_lines_end_as_those_of_the_header(capsys, tmp_path):
     root = make_toy(tmp_path / "toy")
     path = root / REDUCE

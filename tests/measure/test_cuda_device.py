@@ -92,6 +92,7 @@ def test_a_point_that_the_benchmark_skips_is_not_opened(device: CudaDevice) -> N
     device.close()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_done_is_an_error_with_words(device: CudaDevice) -> None:
     case, base = _opened(COPIED)
     with pytest.raises(DeviceError, match="no runtime workload is open"):

@@ -5,6 +5,7 @@ import pytest
 from tests.measure import compiled
 from tests.measure.stub import OUT_OF_MEMORY, Arena
 from tests.measure.test_on_the_host import Called, Case
+from tests.measure.test_sorting_units import CALLED
 from tests.tiers import sampled
 
 QUICK = Case("3.6.0", "cub.bench.transform.fill", (("T", "I16"),), "fill")
@@ -32,6 +33,11 @@ CASES = (
     Case("3.0.1", "cub.bench.merge.keys", (("KeyT", "I128"),)),
     Case("3.0.1", "cub.bench.transform.babelstream3", (("T", "F32"),), "nstream"),
 )
+
+
+def test_what_is_left_out_elsewhere_is_called_here() -> None:
+    here = {case.benchmark.removeprefix("cub.bench.") for case in CASES if case.version == "3.6.0"}
+    assert here >= CALLED
 
 
 @pytest.mark.slow
@@ -99,6 +105,7 @@ def test_there_is_room_for_as_many_segments_and_buffers_as_can_be() -> None:
         assert called.bytes["from"] / 8 >= 1.9 * elements / mean
 
 
+@pytest.mark.slow
 def test_what_is_aligned_is_said_by_a_number() -> None:
     run = compiled.runs("3.6.0", QUICK.benchmark)[0]
     aligned = {point.values["Aligned"]: Called(QUICK, point).sizes["shift"] for point in run.points}

@@ -10,9 +10,9 @@ from policygen.model.results import ScoredWorkload
 from policygen.results.together import Together
 from tests.planning.wanted import Planned, every_benchmark, label, points, scored
 from tests.probing import changed_tree, root
-from tests.tiers import sampled, slow
+from tests.tiers import in_ci, sampled, slow
 
-VERSIONS = ("2.8.2", "3.0.1", "3.1.4", "3.2.0")
+VERSIONS = in_ci(("2.8.2", "3.0.1", "3.1.4", "3.2.0"), "3.1.4")
 FLOATS = {"F32", "F64"}
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 

@@ -77,7 +77,7 @@ def page(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", sampled(["light", "dark"], "dark"))
 def test_it_is_readable_on_a_phone_and_without_a_mouse(page, scheme):
     with opened(page, width=400, scheme=scheme) as (shown, said):
         shown.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
@@ -197,7 +197,7 @@ def test_at_most_ten_facts_stand_out_and_each_leads_to_its_row():
 
 @pytest.mark.parametrize(
     ("width", "scheme"),
-    sampled(product((400, 1000, 1200, 1600), ("light", "dark")), (400, "dark"), (1000, "light")),
+    sampled(product((400, 1000, 1200, 1600), ("light", "dark")), (400, "dark")),
 )
 def test_six_architectures_are_a_matrix_and_on_a_phone_a_list(six_page, width, scheme):
     with opened(six_page, width=width, scheme=scheme) as (shown, said):
@@ -213,6 +213,7 @@ def test_six_architectures_are_a_matrix_and_on_a_phone_a_list(six_page, width, s
             assert len(heights) == 1
 
 
+@pytest.mark.slow
 def test_names_and_heads_stay_in_sight(tmp_path):
     path = tmp_path / "large.html"
     path.write_text(render(document(count=120), "html"))
@@ -238,6 +239,7 @@ def test_the_matrix_follows_the_filters(six_page):
         assert shown.locator(".shares thead th:visible").count() == 2
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_whole_and_light(six_page):
     with opened(six_page, scheme="dark") as (shown, _):
         shown.emulate_media(media="print", color_scheme="light")

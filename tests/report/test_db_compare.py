@@ -27,6 +27,7 @@ from policygen.report.plot_pairs import PANELS, draw_pairs, pairs_drawings, pair
 from policygen.report.views.db_compare import compared, render
 from tests.browser import faults, opened, overflow
 from tests.report.shown import lines
+from tests.tiers import sampled
 
 GPU = "H200 (6144, 132, eccon)"
 SHORT, LONG = "ipt_19.tpb_512", "trp_1.ipt_10.tpb_512.ns_404.dcid_1.l2w_710"
@@ -260,6 +261,7 @@ def test_the_same_comparison_gives_the_same_bytes(suffix, tmp_path):
     assert len(one) > 5000
 
 
+@pytest.mark.slow
 def test_more_panels_than_fit_are_refused_and_a_page_has_them_all(tmp_path):
     found = document(*(workload(f"T{i}", scores=1) for i in range(PANELS + 1)))
     with pytest.raises(InputError) as caught:
@@ -293,7 +295,9 @@ def test_a_page_escapes_what_strangers_wrote(tmp_path: Path):
     assert page.count("&lt;script&gt;") > 2
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1200, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), sampled([(400, "dark"), (1200, "light")], (400, "dark"))
+)
 def test_a_page_is_read_by_all_and_asks_nobody(tmp_path, width, scheme):
     won = winner(LONG, chosen=True, says="holds", costs=0.012)
     path = tmp_path / "a.html"

@@ -230,7 +230,7 @@ def page(tmp_path):
 
 @pytest.mark.parametrize(
     ("width", "scheme"),
-    sampled(product((400, 1200), ("light", "dark")), (400, "dark"), (1200, "light")),
+    sampled(product((400, 1200), ("light", "dark")), (400, "dark")),
 )
 @pytest.mark.parametrize("given", [performance, hostile], ids=["plain", "hostile"])
 def test_it_is_readable_everywhere(page, given, width, scheme):

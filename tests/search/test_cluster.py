@@ -262,6 +262,7 @@ def test_a_worker_that_ends_while_it_measures_loses_one_runtime_workload(
     assert len(pool.gpus) == WORKERS
 
 
+@pytest.mark.slow
 def test_when_all_workers_end_one_that_is_started_anew_goes_on(cluster, pool, source, unit_file):
     cluster.plans(*[{"does": dict.fromkeys(LABELS[:2], "sample: ends who asks")}] * WORKERS)
     found = list(pool.rung(points(unit_file), 1, never))
