@@ -35,6 +35,7 @@ def documents(capsys):
     return [SearchEvent.model_validate_json(one) for one in events], json.loads(last)
 
 
+@pytest.mark.slow
 def test_events_are_lines_of_json_and_the_document_the_last(search, capsys):
     assert search("--json", "--variants", "30", "-q") == 0
     events, last = documents(capsys)

@@ -26,6 +26,7 @@ def sorting():
     return session, open_workloads(session, chosen_workloads(session, SORT), "sm90")
 
 
+@pytest.mark.slow
 def test_base_is_one_of_the_variants_where_the_space_has_it(sorting):
     (opened,) = sorting[1].values()
     classifier = Classifier(opened.space, opened.meaning)

@@ -27,6 +27,7 @@ def steps(cub=None):
     return [arguments for _, arguments in steps_of.demo_steps(cub, Path("here"))]
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_the_whole_loop_runs_and_the_tree_is_as_it_was(capsys, workplace, tmp_path):

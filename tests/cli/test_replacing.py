@@ -47,6 +47,7 @@ def test_a_plan(capsys):
     refused(capsys, "plan.json", "plan", *GIVEN, "--cub", tree("3.0.1"), "-o")
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_a_header(capsys):

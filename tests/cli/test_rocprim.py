@@ -27,7 +27,7 @@ def run(capsys, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("command", "width"), sampled(product(DOCUMENTS, (80, 160)), ("scan", 80), ("resolve", 80))
+    ("command", "width"), sampled(product(DOCUMENTS, (80, 160)), ("scan", 80))
 )
 def test_outputs_fit_and_call_the_library_by_its_name(capsys, monkeypatch, tree, command, width):
     monkeypatch.setenv("COLUMNS", str(width))

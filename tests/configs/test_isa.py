@@ -140,6 +140,7 @@ def test_what_does_not_compile_is_told_with_its_place_and_is_not_equal(capsys, t
     assert "1 workload did not compile: nothing is known of what is in them" in err
 
 
+@pytest.mark.slow
 def test_what_was_written_is_as_written_and_other_targets_are_as_they_were(capsys, tmp_path):
     tree = own_tree(tmp_path)
     row = row_for(on(capsys, tree, "gfx90a"), "reduce", key_type="int")

@@ -199,6 +199,7 @@ def found_again(document, tree, capsys, db="run.db"):
     return imported(capsys, tree, runs, "gfx90a", db=db)
 
 
+@pytest.mark.slow
 def test_a_removed_config_comes_back_with_the_same_selections(tree, capsys):
     before = values_of(everywhere(capsys, tree, "-R", "rocprim.device_reduce$"))
     document = on(capsys, tree, "gfx90a", "-R", "rocprim.device_reduce$")

@@ -226,6 +226,7 @@ def test_storage_is_asked_for_and_then_enough_and_nothing_is_written_beside_it(c
     assert called.runtime.allocated == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_buffers_grow_with_elements_and_have_room_for_all_of_them(case: Case) -> None:
     small, large = (Called(case, one) for one in (case.run.points[0], case.run.points[-1]))

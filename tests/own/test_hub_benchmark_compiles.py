@@ -108,6 +108,7 @@ def test_the_policy_is_what_the_label_says(trees, tmp_path, version, name):
     assert HUB in ptx
 
 
+@pytest.mark.slow
 def test_base_has_cubs_own_hub(trees, tmp_path):
     workload = tmp_path / "sum.toml"
     workload.write_text(SCAN)

@@ -68,6 +68,7 @@ def tune(tmp_path, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_a_header_has_what_is_faster_and_a_program_asks_it(tune, tmp_path):
     told = tune("--json", "-q")

@@ -217,6 +217,7 @@ def test_an_inheritance_from_an_entry_that_lacks_a_member_is_found(misled, clean
     assert found.example.startswith("cub.bench.reduce.by_key KeyT=I8 ValueT=I")
 
 
+@pytest.mark.slow
 def test_a_gate_is_found_with_the_keys_that_pass_it(misled, clean):
     found = new(misled, clean, "tuning_unique_by_key.cuh")
     assert {(each.family, each.cause) for each in found} == {("sm100_tuning", "gate")}
