@@ -26,9 +26,7 @@ def run(capsys, *arguments):
     return status, told.out, told.err
 
 
-@pytest.mark.parametrize(
-    ("command", "width"), sampled(product(DOCUMENTS, (80, 160)), ("scan", 80))
-)
+@pytest.mark.parametrize(("command", "width"), sampled(product(DOCUMENTS, (80, 160)), ("scan", 80)))
 def test_outputs_fit_and_call_the_library_by_its_name(capsys, monkeypatch, tree, command, width):
     monkeypatch.setenv("COLUMNS", str(width))
     status, out, err = run(capsys, *command.split(), "--cub", tree, "-R", ".*")
