@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.apply import own_tree
 from benchmarks.measure import Commands, Figure, run
 from benchmarks.scan import fresh
+from policygen.proof.sass.build import Tools
 from policygen.proof.sass.calls import Wanted, calls
 from policygen.proof.sass.kernel_diff import diff, summary
 from policygen.proof.sass.listing import read_listing
@@ -104,7 +105,8 @@ def units(root: Path) -> list[tuple[str, list[str]]]:
     cub = open_tree(root)
     axes = {"T": TYPES, "OffsetT": frozenset({"I32"})}
     found = calls(cub, cub.include_folders, Wanted(re.compile(BENCHMARK), axes))
-    return [(called.text, called.headers(ARCH).options) for called in found.values()]
+    tools = Tools.of(find_toolchain())
+    return [(called.text, tools.options(called.headers(ARCH))) for called in found.values()]
 
 
 def bare(jobs: list[tuple[str, list[str]]], folder: Path) -> None:
