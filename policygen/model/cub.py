@@ -31,9 +31,9 @@ FOUND_BY_ITSELF = frozenset({"cub_headers", "wheel", "toolkit"})
 
 
 def side_by_side(dialect: Dialect) -> tuple[Dialect, ...]:
-    """The dialects in which the same library has entries, that one first."""
+    """The dialects in which entries of the same library are written."""
     own = OTHERS.get(dialect)
-    return (dialect, *(one for one in DIALECTS if OTHERS.get(one) == own and one != dialect))
+    return tuple(one for one in DIALECTS if OTHERS.get(one) == own)
 
 
 class Cub(Record):
@@ -74,7 +74,7 @@ class Cub(Record):
     @property
     def dialects(self) -> tuple[Dialect, ...]:
         """Those in which entries of its library are written, which a tree may have side by side."""
-        return tuple(one for one in DIALECTS if OTHERS.get(one, "cub") == self.library)
+        return side_by_side(self.dialect)
 
     @property
     def called(self) -> str:

@@ -128,8 +128,9 @@ def _like(family: Family, names: Sequence[str]) -> str | None:
 def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:
     """Chooses a site for each name: in the tree's dialect where it has one, else in another."""
     names = dict.fromkeys(site.name for site in algorithm.sites)
-    sites = ([algorithm.site(name, one) for one in side_by_side(dialect)] for name in names)
-    found = (next((one for one in known if one is not None), None) for known in sites)
+    order = sorted(side_by_side(dialect), key=lambda one: one != dialect)
+    sites = ((algorithm.site(name, one) for one in order) for name in names)
+    found = (next((site for site in known if site is not None), None) for known in sites)
     return [site for site in found if site is not None]
 
 

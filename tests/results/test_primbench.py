@@ -12,7 +12,6 @@ from policygen.app.import_library import library_type_names
 from policygen.bindings.load import library_types
 from policygen.errors import PolicygenError
 from policygen.results.tuners import rocprim_primbench
-from policygen.results.tuners.formats import read_tuned
 from policygen.results.tuners.suite import SuiteFacts, gather_suite
 from policygen.results.tuners.suite_place import suite_arch, suite_gpu, suite_sizes
 from policygen.results.tuners.tuned import TunedFailure, TunedTimes
@@ -30,26 +29,11 @@ from tests.results.primbench_files import (
     run_of,
     text_of,
 )
+from tests.results.tuned_read import read, refused
 
 META = meta_of("merge", KEYS[0], {"bs": 64, "ipt": 4})
 ONE = {"bs": [128, 256], "ipt": [8]}
 TYPES = library_type_names("rocprim")
-
-
-def written(path, made):
-    path.write_text(made if isinstance(made, str) else json.dumps(made))
-    return path
-
-
-def read(tmp_path, *made):
-    return read_tuned([written(tmp_path / f"{n}.json", one) for n, one in enumerate(made)])
-
-
-def refused(tmp_path, *made):
-    with pytest.raises(PolicygenError) as error:
-        read(tmp_path, *made)
-    assert len(str(error.value)) < 700
-    return str(error.value).replace(f"{tmp_path}/", "")
 
 
 def gathered(tmp_path, *made, **facts):

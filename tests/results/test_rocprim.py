@@ -1,6 +1,5 @@
 """What rocPRIM's benchmarks and its tuner write: each file is read, or refused with its place."""
 
-import json
 import math
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 from policygen.errors import PolicygenError
 from policygen.results.tuners import rocprim_benchmarks, suite
-from policygen.results.tuners.formats import read_tuned
 from policygen.results.tuners.numbered import spelled_alike
 from policygen.results.tuners.suite import SuiteFacts, gather_suite
 from policygen.results.tuners.suite_place import suite_arch, suite_gpu, suite_sizes
@@ -28,26 +26,11 @@ from tests.results.rocprim_files import (
     row,
     text_of,
 )
+from tests.results.tuned_read import read, refused
 
 ONE = {("reduce", "key_type:int"): {"bs": [128, 256], "ipt": [8]}}
 NAME = name_of("reduce", "key_type:int", {"bs": 64, "ipt": 4}, "json")
 MERGE = "block_size_x=128,ipt=4"
-
-
-def written(path, made):
-    path.write_text(made if isinstance(made, str) else json.dumps(made))
-    return path
-
-
-def read(tmp_path, *made):
-    return read_tuned([written(tmp_path / f"{n}.json", one) for n, one in enumerate(made)])
-
-
-def refused(tmp_path, *made):
-    with pytest.raises(PolicygenError) as error:
-        read(tmp_path, *made)
-    assert len(str(error.value)) < 700
-    return str(error.value).replace(f"{tmp_path}/", "")
 
 
 def gathered(tmp_path, *made, **facts):
