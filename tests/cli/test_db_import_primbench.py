@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.imported import imported, refused
 from tests.cli.tuned import run
 from tests.results import rocprim_files
 from tests.results.primbench_files import KEYS, example, results, text_of
@@ -19,19 +20,6 @@ SPACE = {"bs": [128, 256], "ipt": [8]}
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "90")
-
-
-def imported(capsys, *given):
-    status, printed, err = run(capsys, "db", "import", *given, "-o", "run.db", "--force")
-    assert (status, err) == (0, ""), err
-    return printed
-
-
-def refused(capsys, *given):
-    status, out, err = run(capsys, "db", "import", *given, "-o", "run.db", "--force")
-    assert (status, out) == (2, "")
-    assert not Path("run.db").exists()
-    return err.removeprefix("policygen: error: ")
 
 
 def rows(query):

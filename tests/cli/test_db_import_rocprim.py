@@ -11,6 +11,7 @@ import pytest
 
 from policygen.app.db_import import import_results
 from policygen.report.views.db_import import imported as view
+from tests.cli.imported import imported, refused
 from tests.cli.tuned import run
 from tests.report.shown import lines as shown
 from tests.results.rocprim_files import ALGORITHMS, REDUCE, aggregate, benchmarks, cache, text_of
@@ -25,19 +26,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     return tmp_path
-
-
-def imported(capsys, *given, out="run.db"):
-    status, printed, err = run(capsys, "db", "import", *given, "-o", out, "--force")
-    assert (status, err) == (0, ""), err
-    return printed
-
-
-def refused(capsys, *given):
-    status, out, err = run(capsys, "db", "import", *given, "-o", "run.db", "--force")
-    assert (status, out) == (2, "")
-    assert not Path("run.db").exists()
-    return err.removeprefix("policygen: error: ")
 
 
 def rows(path, query):
