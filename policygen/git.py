@@ -5,11 +5,12 @@ its settings, hooks, filters, attributes, replacements and remotes is used.
 """
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from policygen.errors import InputError, ProcessError
+from policygen.errors import InputError, PolicygenError, ProcessError
 from policygen.process import output
 
 INSTALL = "Install git: apt-get install git"
@@ -43,9 +44,13 @@ class Repository:
     top: Path
 
     def commit(self, revision: str) -> str:
-        """The id of a commit, as git finds it."""
-        words = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        return self._ask("rev-parse", *words).decode().strip()
+        """The id of a commit, as git finds it; of `main...`, where the work tree left `main`."""
+        name = revision.removesuffix("...")
+        words = ("--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        found = self._ask("rev-parse", *words).decode().strip()
+        if name != revision:
+            found = self._ask("merge-base", found, "HEAD").decode().strip()
+        return found
 
     def ignored(self, paths: Sequence[str]) -> set[str]:
         """Those that git is told not to look at."""
@@ -90,3 +95,37 @@ def find_repository(folder: Path) -> Repository | None:
             )
         return Repository(place)
     return None
+
+
+def find_commit(folder: Path, revision: str) -> tuple[Repository, str]:
+    """A repository around a folder, and the id of a commit in it."""
+    repository = find_repository(folder)
+    if repository is None:
+        raise _unknown(revision, folder, "it is not a git repository, and none is above it")
+    try:
+        return repository, repository.commit(revision)
+    except ProcessError as error:
+        raise _unknown(revision, folder, error.stderr.strip() or None) from error
+
+
+def _unknown(revision: str, folder: Path, reason: str | None) -> InputError:
+    return InputError(
+        f"{revision!r} is no folder, no fetched version of CUB, and no revision of a git"
+        f" repository around {folder}",
+        reason,
+    )
+
+
+def main(folder: str, revision: str) -> int:
+    """`python -m policygen.git FOLDER REVISION` prints the id; action.yml asks no git itself."""
+    try:
+        _, commit = find_commit(Path(folder), revision)
+    except PolicygenError as error:
+        sys.stderr.write(f"policygen: error: {error}\n")
+        return error.exit_code
+    sys.stdout.write(f"{commit}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -148,6 +148,13 @@ esac
 """
 
 
+# A pip that writes its arguments down; what asks git is our own.
+PYTHON = f"""
+[ "$3" != policygen.git ] || exec {sys.executable} "$@"
+printf '%s\\n' "$PWD" "$@" > "$ASKED.python"
+"""
+
+
 @pytest.fixture
 def runner(tmp_path):
     """Makes a runner that has a checkout with a change, and a policygen that only takes notes."""
@@ -163,7 +170,7 @@ def runner(tmp_path):
         committed(tree, "tune")
         made.known["github.event.pull_request.base.sha"] = made.base
         made.program("policygen", POLICYGEN)
-        made.program("python", 'printf "%s\\n" "$PWD" "$@" > "$ASKED.python"')
+        made.program("python", PYTHON)
         made.environment |= {
             "ASKED": str(tmp_path / "asked"), "SASS_IS": str(sass), "REVIEW_IS": str(review)
         }  # fmt: skip
@@ -245,8 +252,6 @@ def test_what_inputs_hold_is_never_run(runner, tmp_path):
         ({"format": "md,pdf"}, "format is md, html or json"),
         ({"checks": "all"}, "checks are sass, review or coverage"),
         ({"cache": "write"}, "cache is restore, save or none"),
-        ({"base": "--all"}, ""),
-        ({"base": "none"}, ""),
         ({"tree": "absent"}, "absent"),
     ],
 )
@@ -257,6 +262,76 @@ def test_inputs_that_cannot_be_are_refused_before_anything_is_installed(
     with pytest.raises(AssertionError, match=f"prepare: .*{message}"):
         made.run()
     assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize("base", ["--all", "none", "0" * 40, "none...", "HEAD\n::error::x"])
+def test_a_base_that_is_not_there_is_one_message(runner, tmp_path, base):
+    made = runner(base=base)
+    with pytest.raises(AssertionError, match=r"^base: "):
+        made.run()
+    assert made.printed["base"].startswith(f"policygen: error: {base!r} is no folder, ")
+    assert len(made.printed["base"].splitlines()) == 1
+    assert asked(tmp_path) == [["--version"]]
+
+
+@pytest.mark.parametrize("base", ["HEAD", "0" * 40])
+def test_a_repository_that_the_change_holds_is_not_asked(runner, tmp_path, base):
+    """A commit can hold a bare repository as plain files; git would run what that fetches with."""
+    made = runner(tree="strange/inner", base=base)
+    inner = made.workspace / "strange/inner"
+    git(made.workspace, "init", "-q", "--bare", str(inner))
+    program = f"touch {tmp_path}/evil; git-upload-pack"
+    with (inner / "config").open("a") as file:
+        file.write(
+            "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n"
+            f'[remote "origin"]\n\turl = .\n\tpromisor = true\n\tuploadpack = "{program}"\n'
+        )
+    head = committed(made.workspace / "strange", "hostile")
+    if base == "HEAD":
+        made.run()
+        assert made.known["steps.base.outputs.base"] == head
+    else:
+        with pytest.raises(AssertionError, match=r"^base: "):
+            made.run()
+    assert not (tmp_path / "evil").exists()
+
+
+def test_the_base_of_a_pull_request_is_where_it_left_its_branch(runner):
+    made = runner()
+    tree = made.workspace / "strange"
+    git(tree, "checkout", "-q", "-b", "target", made.base)
+    (tree / "b").write_text("later")
+    made.known["github.event.pull_request.base.sha"] = committed(tree, "later")
+    git(tree, "checkout", "-q", "-")
+    made.run()
+    assert made.known["steps.base.outputs.base"] == made.base
+
+
+@pytest.mark.parametrize("which", ["tree", "performance"])
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("workspace/strange/a\nfolder=/evil", "has a control character in its name"),
+        ("workspace/strange/a\n", "has a control character in its name"),
+        ("workspace-of-others", "leads out of the workspace"),
+    ],
+)
+def test_a_link_of_the_change_leads_nowhere(runner, tmp_path, which, target, message):
+    made = runner(**{which: "strange/link"})
+    place = tmp_path / target
+    place.mkdir(parents=True)
+    (made.workspace / "strange/link").symlink_to(place)
+    with pytest.raises(AssertionError, match=f"prepare: ::error::{which} {message}"):
+        made.run()
+    assert (tmp_path / "output-prepare").read_text() == ""
+    assert not (tmp_path / "asked").exists()
+
+
+def test_a_tree_may_be_the_workspace_itself(runner):
+    made = runner(tree=".")
+    shutil.copytree(made.workspace / "strange", made.workspace, dirs_exist_ok=True)
+    made.run()
+    assert made.known["steps.prepare.outputs.tree"] == str(made.workspace)
 
 
 def test_without_a_pull_request_a_base_is_named(runner):

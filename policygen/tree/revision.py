@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from policygen.errors import InputError, ProcessError
-from policygen.git import Repository, find_repository
+from policygen.errors import InputError
+from policygen.git import Repository, find_commit, find_repository
 from policygen.git_objects import Objects, TreeEntry, is_at
 from policygen.model.cub import Cub
 from policygen.paths import cache_failure, cache_folder
@@ -19,13 +19,7 @@ from policygen.tree.version import project_file
 def open_revision(cub: Cub, revision: str) -> Cub:
     """The same tree at a revision of the repository that it stands in."""
     root = Path(cub.root)
-    repository = find_repository(root)
-    if repository is None:
-        raise _unknown(revision, root, "it is not a git repository, and none is above it")
-    try:
-        commit = repository.commit(revision)
-    except ProcessError as error:
-        raise _unknown(revision, root, error.stderr.strip() or None) from error
+    repository, commit = find_commit(root, revision)
     top = repository.top
     project = project_file(root, cub.library)
     inside = [_inside(path, top) for path in (*own_folders(cub), *([project] if project else []))]
@@ -45,14 +39,6 @@ def paths_in_repository(paths: Sequence[Path], root: Path) -> tuple[str, ...]:
     except (InputError, ValueError):
         pass
     return tuple(path.relative_to(root).as_posix() for path in paths)
-
-
-def _unknown(revision: str, root: Path, reason: str | None) -> InputError:
-    return InputError(
-        f"{revision!r} is no folder, no fetched version of CUB, and no revision of a git"
-        f" repository around {root}",
-        reason,
-    )
 
 
 def _inside(folder: Path, top: Path) -> str:
