@@ -44,6 +44,7 @@ SEED ?= $(shell date +%s)
 fuzz: .venv/installed-dev
 	$(BIN)/python -m tests.fuzz.databases --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.plans --count $(COUNT) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.stores --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.kills --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.test_rewrites $(COUNT)
 	POLICYGEN_FUZZ=20 $(BIN)/python -m pytest -q tests/fuzz/test_sass_fakes.py tests/source/test_fuzz.py

@@ -136,7 +136,7 @@ def told(path: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise InputError(f"{path}: the store cannot be used: {error}") from error
-    except (sqlite3.Error, ValueError) as error:
+    except (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError) as error:
         words = str(error).partition("\n")[0]
         raise InputError(f"{path}: the store is damaged: {words}", _REMEDY) from error
     except OSError as error:

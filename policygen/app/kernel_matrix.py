@@ -184,7 +184,7 @@ def _axes(workload: str) -> dict[str, str]:
     """The runtime axes of a workload as tables have it; those of compile time are classes."""
     try:
         found = json.loads(workload)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     known = found.items() if isinstance(found, dict) else ()
     return {str(axis): str(value) for axis, value in known if not str(axis).endswith("{ct}")}

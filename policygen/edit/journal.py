@@ -1,6 +1,7 @@
 """What was written when, with all contents before and after: enough to take it back."""
 
 import hashlib
+import re
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -136,7 +137,8 @@ class Journal:
             rows = connection.execute(_APPLIES).fetchall()
             return tuple(
                 AppliedRecord(
-                    **{name: row[name] for name in _FIELDS}, files=files.get(row["write"], ())
+                    **{name: row[name] for name in _FIELDS} | {"root": _root(row["root"])},
+                    files=files.get(row["write"], ()),
                 )
                 for row in rows
             )
@@ -156,8 +158,8 @@ class Journal:
             return tuple(
                 Write(
                     id=row["id"],
-                    root=Path(row["root"]),
-                    staged=row["staged"],
+                    root=_root(row["root"]),
+                    staged=_mark(row["staged"]),
                     state=row["state"],
                     files=_files(connection, row["id"]),
                 )
@@ -168,7 +170,7 @@ class Journal:
         """The tree of the newest write that is in a tree, or was interrupted."""
         with self._reading() as connection:
             row = connection.execute(_NEWEST).fetchone()
-        return None if row is None else Path(row["root"])
+            return None if row is None else _root(row["root"])
 
     def applied_by(self, write: Write) -> int | None:
         """The apply that a write is; none for an undo."""
@@ -255,9 +257,24 @@ def _files(connection: sqlite3.Connection, write: int) -> tuple[WrittenFile, ...
     return tuple(_file(row) for row in rows)
 
 
+def _root(text: object) -> Path:
+    """A tree; a relative one would be another in each folder."""
+    if not isinstance(text, str) or not Path(text).is_absolute() or "\0" in text:
+        raise ValueError(f"{text!r} is no folder of a tree")
+    return Path(text)
+
+
+def _mark(text: object) -> str:
+    """A part of the names of files; nothing that leads elsewhere."""
+    if not isinstance(text, str) or not re.fullmatch(r"[0-9a-f]{16}", text):
+        raise ValueError(f"{text!r} is no mark of files that wait")
+    return text
+
+
 def _file(row: sqlite3.Row) -> WrittenFile:
     path = PurePosixPath(row["path"])
-    if path.is_absolute() or ".." in path.parts or path.suffix not in HEADERS:
+    inside = not (path.is_absolute() or ".." in path.parts or "\0" in row["path"])
+    if not inside or path.suffix not in HEADERS:
         raise ValueError(f"{path} is no header of a tree")
     for name in ("before", "after"):
         if _digest(row[name]) != row[f"{name}_sha256"]:

@@ -136,5 +136,5 @@ def _values(cell: object) -> list[str]:
         return [part.strip() for part in text.split(",")]
     try:
         return [str(value) for value in json.loads(text)]
-    except ValueError:
+    except (ValueError, RecursionError):
         return [part.strip() for part in text.strip("[]").split(",")]

@@ -89,7 +89,7 @@ def _word(text: str) -> str:
     """A value that is kept as JSON."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return found if isinstance(found, str) else text
 

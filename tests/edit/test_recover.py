@@ -1,9 +1,12 @@
 """What a kill leaves when somebody edits before it is ended."""
 
 import os
+import sqlite3
+from contextlib import closing
 
 import pytest
 
+from policygen.cli.main import main
 from policygen.edit import files
 from policygen.edit.apply import recover
 from policygen.edit.journal import history
@@ -62,6 +65,16 @@ def test_edited_files_stay_and_the_others_follow_them(tree, count, edited, outco
         assert found == (b"edited" if change.path in paths else whole)
     assert tree.others() == []
     assert states(tree) == ["applied" if all_new else "failed"]
+
+
+@pytest.mark.parametrize("mark", ["a/b", "../x", "", "a\0", b"a"])
+def test_a_mark_that_leads_elsewhere_is_damage(tree, capsys, mark):
+    """It is a part of the names of the files that wait beside the headers."""
+    renamed(tree, 1)
+    with closing(sqlite3.connect(tree.store)) as connection, connection:
+        connection.execute("UPDATE writes SET staged = ?", (mark,))
+    assert main(["undo", "--store", str(tree.store)]) == 2
+    assert "the store is damaged: " in capsys.readouterr().err
 
 
 def test_who_goes_on_is_told_of_the_edit_once(tree):
