@@ -16,7 +16,7 @@ from policygen.app.notes import Note, unsaid
 from policygen.app.own_workloads import with_workload
 from policygen.app.session import open_session
 from policygen.bindings.load import bindings, own_binding
-from policygen.bindings.own import OwnBinding, taken_header
+from policygen.bindings.own import OwnBinding, beside, taken_header
 from policygen.dialects.selectors.aggregates import policy_structs, read_aggregate
 from policygen.dialects.user.hubs import hub_for
 from policygen.dialects.user.public import selector_for
@@ -58,7 +58,7 @@ def new_benchmark(
         files = {source: made.text.encode(), binding: binding_text(name, made).encode()}
         if header is not None:
             place = source.parent / header
-            given = (workload.parent / header).read_bytes()
+            given = beside(workload, header).read_bytes()
             if not (place.is_file() and place.read_bytes() == given):
                 files[place] = given
     for path in files:

@@ -10,7 +10,7 @@ from policygen.app.emit import check_takes_selectors
 from policygen.app.filters import Filter
 from policygen.app.session import Session
 from policygen.bindings.load import bindings, own_binding
-from policygen.bindings.own import call_named
+from policygen.bindings.own import beside, call_named
 from policygen.bindings.taken import is_kernel, taking, taking_kernel
 from policygen.errors import InputError
 from policygen.rendering import fill
@@ -48,8 +48,7 @@ def with_workload(
         own_binding(cub.bindings)
         if header is not None:
             folder = path.resolve().parent
-            if not (folder / header).is_file():
-                raise InputError(f"{path}: there is no header {header} beside it")
+            beside(path, header, "header ")
             cub = cub.model_copy(update={"includes": (*cub.include_folders, str(folder))})
         yield replace(session, cub=cub), replace(where, regex=f"{re.escape(maker.name)}$")
 

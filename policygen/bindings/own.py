@@ -11,6 +11,7 @@ from policygen.errors import InputError
 from policygen.model.bindings import AxisType, BenchmarkBinding, SelectorBinding
 from policygen.model.own_workload import OwnCallBinding, OwnWorkload, WorkloadInput
 from policygen.model.run_binding import BufferBinding, RunBinding
+from policygen.opening import NotOpenedError, plain_file
 
 PREFIX = "own."
 """Of what benchmarks of workloads of one's own are called."""
@@ -301,15 +302,22 @@ def fill_of(how: WorkloadInput, path: Path, element: str) -> str | None:
     }.get(how.how)
 
 
-def _file_beside(beside: Path, name: str) -> str:
-    path = str((beside.parent / name).resolve())
-    if not Path(path).is_file():
-        raise InputError(
-            f"{beside}: input: there is no file {name}", "It lies beside the workload."
-        )
+def beside(path: Path, name: str, called: str = "") -> Path:
+    """A file that a workload's names; no link, as a compiler quotes what it reads."""
+    try:
+        found = plain_file(path.resolve().parent, name)
+    except NotOpenedError as error:
+        raise InputError(f"{path}: {error.reason}", error.remedy) from error
+    if found is None:
+        raise InputError(f"{path}: there is no {called}{name} beside it")
+    return found
+
+
+def _file_beside(workload: Path, name: str) -> str:
+    path = str(beside(workload, name, "file "))
     if not _TEXT.fullmatch(path):
         raise InputError(
-            f"{beside}: input: the path of {name} has other than plain letters", "Move it."
+            f"{workload}: input: the path of {name} has other than plain letters", "Move it."
         )
     return path
 

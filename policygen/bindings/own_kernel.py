@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from policygen.bindings.own import PREFIX, fill_of
+from policygen.bindings.own import PREFIX, beside, fill_of
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Site
 from policygen.model.expression import Expression
@@ -212,8 +212,7 @@ class KernelMaker:
         """Refuses what asks for names that are not there, or starts with what cannot be."""
         given, known = self.given, {*self.given.every_parameter}
         for name in filter(None, (given.kernel, given.header)):
-            if not (self.folder / name).is_file():
-                raise InputError(f"{self.path}: there is no {name} beside it")
+            beside(self.path, name)
         if not known:
             raise InputError(
                 f"{self.path}: parameter is missing: nothing varies",

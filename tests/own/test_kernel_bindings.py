@@ -211,6 +211,13 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path, old, new, told):
     assert told in refused(tmp_path, (old, new))
 
 
+@pytest.mark.parametrize("key", ["kernel", "header"])
+def test_a_file_of_a_kernel_is_no_link(tmp_path, key):
+    (tmp_path / "link.cu").symlink_to("add.cu")
+    line = '"link.cu"' if key == "kernel" else '"add.cu"\nheader = "link.cu"'
+    assert "link.cu is a symbolic link" in refused(tmp_path, ('"add.cu"', line))
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

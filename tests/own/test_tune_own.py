@@ -88,6 +88,19 @@ def test_a_header_that_is_missing_is_told(tune, capsys):
     assert "there is no header other.cuh beside it" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["link.cuh", "folder/secret"])
+def test_a_header_that_is_a_link_is_refused(tune, capsys, tmp_path, name):
+    """The compiler would quote what it leads to."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/secret").write_text("token")
+    (tmp_path / "link.cuh").symlink_to("elsewhere/secret")
+    (tmp_path / "folder").symlink_to("elsewhere")
+    assert tune("-q", changed=[('"particle.cuh"', f'"{name}"')]) == 2
+    told = capsys.readouterr().err
+    assert f"particles.toml: {name} is a symbolic link" in told
+    assert "token" not in told
+
+
 def test_what_is_tuned_has_to_be_said(capsys, tmp_path):
     assert main(["tune", "-o", str(tmp_path / "x.cuh")]) == 2
     assert "policygen tune --template reduce" in capsys.readouterr().err

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from policygen.bindings.own import beside
 from policygen.bindings.own_kernel import KernelMaker
 from policygen.config import as_model, load_toml
-from policygen.errors import InputError, Problems
+from policygen.errors import Problems
 from policygen.model.own_kernel import OwnKernel
 from policygen.source.benchmarks.ranges import read_ranges
 from policygen.source.benchmarks.sources import read_text
@@ -13,8 +14,7 @@ from policygen.source.benchmarks.sources import read_text
 def read_kernel(path: Path) -> KernelMaker:
     """What the table says; a macro that the kernel's file declares is a parameter besides."""
     given, folder = load_toml(path, OwnKernel), path.resolve().parent
-    if not (folder / given.kernel).is_file():
-        raise InputError(f"{path}: there is no {given.kernel} beside it")
+    beside(path, given.kernel)
     ranges, errors = read_ranges(read_text(folder / given.kernel, folder))
     if errors:
         raise Problems(list(errors))
