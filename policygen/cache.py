@@ -7,9 +7,13 @@ from pathlib import Path
 from types import ModuleType
 
 import policygen
+from policygen.errors import InputError
+from policygen.opening import read_named
 from policygen.paths import cache_folder, write_atomically
 
 _SEAL = b"policygen 1 "
+_MOST = 256 << 20
+"""Bytes of an entry; the machine code of a unit has a few megabytes."""
 _DIGITS = hashlib.sha256().digest_size * 2
 
 
@@ -38,8 +42,8 @@ def place(kind: str, key: str, folder: Path | None = None) -> Path:
 def kept(kind: str, key: str, folder: Path | None = None) -> bytes | None:
     """An entry; one whose seal is not that of its key and content is as good as none."""
     try:
-        sealed = place(kind, key, folder).read_bytes()
-    except OSError:
+        sealed = read_named(place(kind, key, folder), _MOST)
+    except (OSError, InputError):
         return None
     data = sealed[len(_SEAL) + _DIGITS + 1 :]
     return data if sealed == _sealed(kind, key, data) else None

@@ -13,6 +13,10 @@ from policygen import settings_file
 from policygen.errors import InputError, SourceError
 from policygen.model.base import Record
 from policygen.model.results import Rules
+from policygen.opening import read_document
+
+MOST = 1 << 20
+"""Bytes of a file; the largest of ours has fewer than 60,000."""
 
 # Invalid value (at line 3, column 5)
 _PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
@@ -48,7 +52,7 @@ def configured() -> Config | None:
 def load_toml(path: Path, model: type[Model]) -> Model:
     """A TOML file as a model; what is wrong is named with file, place and key."""
     try:
-        text = path.read_bytes().decode()
+        text = read_document(path, MOST).decode()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -69,7 +73,7 @@ def as_model(path: Path, model: type[Model], values: Mapping[str, Any]) -> Model
 def _parse(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also of numbers with too many digits
         lines = text.split("\n")
         if place := _PLACE.fullmatch(str(error)):
             line, column, what = int(place["line"]), int(place["column"]), place["what"]

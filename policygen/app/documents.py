@@ -5,22 +5,17 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from policygen import opening
 from policygen.errors import InputError
 from policygen.model.base import Document
 
-MOST_BYTES = 256 << 20
-"""Of a document; the largest ones are those of whole trees, of a few megabytes."""
 Saved = TypeVar("Saved", bound=Document)
 
 
 def read_document(path: Path, kind: type[Saved], called: str, remedy: str) -> Saved:
     """A document of a file; one of another kind or version is told, with the place."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise InputError(f"{path}: a document of over {MOST_BYTES:,} bytes is not read")
-        return kind.model_validate_json(data)
+        return kind.model_validate_json(opening.read_document(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except ValidationError as error:

@@ -15,8 +15,8 @@ from policygen.model.arch import parse_arch
 from policygen.model.bench import ParameterRange
 from policygen.model.db_compare import ComparedSide
 from policygen.model.results import ScoredWorkload
+from policygen.opening import read_named
 from policygen.results.database import is_database, open_database
-from policygen.results.files import read_regular
 from policygen.results.load import expand
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
 
@@ -111,8 +111,8 @@ def ask_why(given: ResultFiles, why: str) -> ResultFiles:
 def is_results(path: Path) -> bool:
     """Whether a file that only a plan or a store names holds results; else nobody looks into it."""
     try:
-        return path.is_file() and (is_database(path) or is_nvbench(path.read_bytes()))
-    except OSError:
+        return path.is_file() and (is_database(path) or is_nvbench(read_named(path)))
+    except (OSError, InputError):
         return False
 
 
@@ -137,7 +137,7 @@ def open_inputs(given: ResultFiles) -> Iterator[Inputs]:
         try:
             if is_database(path):
                 databases.append(path)
-            elif is_nvbench(data := read_regular(path)):
+            elif is_nvbench(data := read_named(path)):
                 runs.append(path)
             elif data and b"\0" not in data and _declares(path, data):
                 others.append(path)

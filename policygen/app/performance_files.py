@@ -19,10 +19,10 @@ from policygen.model.performance import (
     WorkloadPerformance,
 )
 from policygen.model.workload import axes, plain, spelled
+from policygen.opening import read_document
 from policygen.performance.matching import Axes, Keeps, MatchedPoint, MatchedWorkload, match_results
 from policygen.performance.separate import LEAST, SeparateTimes, score_times
 from policygen.performance.verdicts import SURE, Judge, JudgedTimes
-from policygen.results.files import read_regular
 from policygen.results.load import expand
 from policygen.results.nvbench import NvbenchRun, read_nvbench
 from policygen.results.weights import result_weights
@@ -86,7 +86,7 @@ def _read(before: Sequence[str], after: Sequence[str]) -> tuple[list[NvbenchRun]
         for path in _files(names):
             try:
                 run = read_nvbench(path)
-                content = digest("result", read_regular(path))
+                content = digest("result", read_document(path))
                 if (first := known.setdefault(content, path)) is not path:
                     raise InputError(
                         f"{path}: is the same result as {first}", "Each result is a process."

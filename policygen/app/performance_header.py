@@ -20,12 +20,12 @@ from policygen.measure.runs import WorkloadRun, runs_of
 from policygen.measure.units import PublicPolicy, inputs_text, variants_text
 from policygen.model.policies import Policies, Question
 from policygen.model.workload import Point, in_words
+from policygen.opening import read_named
 from policygen.performance.changes import AFTER
 from policygen.proof.overlay import overlay
 from policygen.proof.policies import ask_policies
 from policygen.proof.probe import AskedTree
 from policygen.proof.toolchain import Toolchain
-from policygen.results.files import read_regular
 from policygen.tree.manifest import shipped
 
 MADE = "// Made by policygen"
@@ -50,12 +50,12 @@ class EmittedSelectors:
 def read_emitted(path: Path) -> EmittedSelectors:
     """Reads such a header; others do not say what their selectors are for."""
     try:
-        data = read_regular(path)
+        data = read_named(path, LARGEST)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     text = data.decode("utf-8", "replace")
     namespace, selectors = _NAMESPACE.search(text), tuple(_SELECTOR.findall(text))
-    if len(data) > LARGEST or not text.startswith(MADE) or namespace is None or not selectors:
+    if not text.startswith(MADE) or namespace is None or not selectors:
         raise InputError(
             f"{path}: is no header of policy selectors that policygen made",
             "policygen emit and policygen tune make such headers.",

@@ -16,7 +16,7 @@ from policygen.bindings.own import OwnBinding, call_named, serving, taken
 from policygen.bindings.own_kernel import KernelMaker, taken_kernel
 from policygen.bindings.rows import chosen
 from policygen.cache import digest, keep, kept, written_by
-from policygen.config import configured, load_toml
+from policygen.config import MOST, configured, load_toml
 from policygen.errors import InputError
 from policygen.model import own_workload, run_binding
 from policygen.model.arch import family_arch
@@ -38,6 +38,7 @@ from policygen.model.library_types import LibraryTypes
 from policygen.model.own_workload import OwnCallBinding
 from policygen.model.run_binding import RunBinding
 from policygen.model.versions import Versioned, library_of, numbers, plain
+from policygen.opening import read_named
 from policygen.resources import folder
 
 if TYPE_CHECKING:
@@ -230,7 +231,9 @@ def _files() -> list[Path]:
 
 def _load(path: Path, model: type[Loaded]) -> Loaded:
     """A file as a model; reading TOML takes ten times as long as what was read of it before."""
-    key = digest(written_by(inspect.getmodule(model), run_binding, own_workload), path.read_bytes())
+    key = digest(
+        written_by(inspect.getmodule(model), run_binding, own_workload), read_named(path, MOST)
+    )
     if (known := kept("bindings", key)) is not None:
         with suppress(ValidationError):
             return model.model_validate_json(known)

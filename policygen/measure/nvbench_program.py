@@ -10,8 +10,8 @@ from policygen.errors import InputError, ProcessError
 from policygen.measure.outcomes import Failure
 from policygen.model.bench import Axis, Benchmark
 from policygen.model.workload import axis_name
+from policygen.opening import read_document
 from policygen.process import ENDLESS, run
-from policygen.results.files import read_regular
 from policygen.results.nvbench import NvbenchRun, read_nvbench
 from policygen.results.nvbench_json import parse
 from policygen.untrusted import visible
@@ -131,7 +131,7 @@ def _failure(error: ProcessError) -> Failure:
 
 
 def _skipped(path: Path) -> dict[str, str]:
-    document = parse(path, read_regular(path))
+    document = parse(path, read_document(path))
     return {
         f"{bench.name} {state.name}": visible(state.skip_reason or "NVBench skips it")
         for bench in document.benchmarks

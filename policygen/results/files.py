@@ -1,4 +1,4 @@
-"""Files of results: read only where they are files, as a pipe may never end."""
+"""Databases: opened only where they are files, as a pipe may never end."""
 
 import stat
 from pathlib import Path
@@ -10,9 +10,3 @@ def check_regular(path: Path) -> None:
     """Refuses pipes and devices; a file that is not there is an OSError."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise InputError(f"{path}: not a regular file", "Name a file: pipes and devices are none.")
-
-
-def read_regular(path: Path) -> bytes:
-    """The bytes of a file."""
-    check_regular(path)
-    return path.read_bytes()

@@ -11,8 +11,8 @@ import numpy as np
 
 from policygen.errors import InputError
 from policygen.model.labels import BASE, parse_label, shortened
+from policygen.opening import NotOpenedError, read_document, read_inside
 from policygen.results.declared import DeclaredAxes
-from policygen.results.files import read_regular
 from policygen.results.gpus import capability_arch, write_gpus
 from policygen.results.nvbench_json import (
     Bench,
@@ -22,7 +22,7 @@ from policygen.results.nvbench_json import (
     State,
     parse,
 )
-from policygen.results.nvbench_samples import number, samples_of
+from policygen.results.nvbench_samples import check_total, number, samples_of
 from policygen.results.samples import Samples, encode
 from policygen.results.writing import create_results, declare, new_database
 
@@ -85,9 +85,10 @@ def is_nvbench(data: bytes) -> bool:
 def read_nvbench(path: Path) -> NvbenchRun:
     """Reads a JSON file and the sample files that it names."""
     try:
-        document = parse(path, read_regular(path))
+        document = parse(path, read_document(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    check_total(path, (state for bench in document.benchmarks for state in bench.states))
     program = PurePosixPath(document.meta.argv[0].replace("\\", "/")).name.removesuffix(".exe")
     algorithm = program.removesuffix(".base").removesuffix(".variant")
     device = _device(path, document)
@@ -111,8 +112,8 @@ def read_nvbench(path: Path) -> NvbenchRun:
 def guess_label(path: Path) -> str:
     """The variant, from the first line of `cmd.txt` beside the file, else the folder's name."""
     try:
-        text = read_regular(path.with_name("cmd.txt")).decode(errors="replace")
-    except (OSError, InputError):
+        text = read_inside(path.parent, path.with_name("cmd.txt")).decode(errors="replace")
+    except (OSError, NotOpenedError):
         text = ""
     found = _LABEL.search(text.partition("\n")[0].strip())
     return found[1] if found else path.resolve().parent.name

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from policygen.errors import InputError, PolicygenError
+from policygen.results import nvbench_samples
 from policygen.results.database import open_database
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
 from policygen.results.samples import decode
@@ -115,11 +116,47 @@ def test_samples_are_found_where_the_program_ran_or_beside_the_file(tmp_path, pl
     assert list(only.samples) == sorted(only.samples)
 
 
-def test_the_current_folder_is_looked_in_too(tmp_path, monkeypatch):
-    path = write(tmp_path / "moved", document(states=[state("16", samples=1)]))
-    fill(tmp_path / "run", "16", [1.0])
+@pytest.mark.parametrize(
+    "name", ["{}/secret", "../secret", "a/../../secret", "../x/../secret", "link", "folder/secret"]
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_a_sample_file_of_another_folder_is_not_looked_for(tmp_path, monkeypatch, name, there):
+    """Neither whether it is there nor how large it is."""
+    folder = tmp_path / "run"
+    content = document(states=[state("16", samples=1)])
+    name = name.format(tmp_path)
+    content["benchmarks"][0]["states"][0]["summaries"][-1]["data"][0]["value"] = name
+    path = write(folder, content)
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "folder").symlink_to(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert read_nvbench(path).benches[0].states[0].center == 1.0
+    if there:
+        (tmp_path / "secret").write_bytes(b"12345")
+    with pytest.raises(InputError) as raised:
+        read_nvbench(path)
+    reason = f": {name} is a symbolic link\n" if name[0] in "lf" else " is missing\n"
+    assert str(raised.value).startswith(f"{path}: the sample file {name!r}{reason}")
+
+
+def test_samples_are_bounded_before_they_are_read(tmp_path):
+    path = write(tmp_path, document(states=[state("16", samples=10**10)]))
+    file = fill(tmp_path, "16", [])
+    os.truncate(file, 40 << 30)
+    with pytest.raises(InputError, match=r"10,000,000,000 samples: more than the limit of 67,1"):
+        read_nvbench(path)
+    path = write(tmp_path, document(states=[state("16", samples=1)]))
+    with pytest.raises(InputError, match=r"42,949,672,960 bytes: larger than the limit of 32 MiB"):
+        read_nvbench(path)
+    os.truncate(path, 40 << 30)
+    with pytest.raises(InputError, match=r"out.json: 42,949,672,960 bytes: larger than the limit"):
+        read_nvbench(path)
+
+
+def test_a_link_beside_a_run_names_no_variant(tmp_path):
+    path = write(tmp_path / "run", document())
+    (tmp_path / "secret").write_text("x.ipt_7")
+    path.with_name("cmd.txt").symlink_to(tmp_path / "secret")
+    assert guess_label(path) == "run"
 
 
 def test_no_samples_and_no_mean_give_no_center(tmp_path):
@@ -214,18 +251,13 @@ def test_samples_of_another_size_are_refused_with_both_files(tmp_path):
 
 def test_a_sample_file_that_cannot_be_read_is_told(tmp_path, monkeypatch):
     path = write(tmp_path, document(states=[state("16", samples=1)]))
-    file = fill(tmp_path, "16", [1.0])
+    fill(tmp_path, "16", [1.0])
 
-    def refuse(self):
-        if self == file:
-            raise PermissionError(13, "Permission denied")
-        return open(self, "rb").read()  # noqa: PTH123
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
 
-    data = path.read_bytes()
-    monkeypatch.setattr(
-        type(path), "read_bytes", lambda self: data if self == path else refuse(self)
-    )
-    with pytest.raises(InputError, match=r"16\.bin: cannot be read: Permission denied"):
+    monkeypatch.setattr(nvbench_samples, "read_inside", refuse)
+    with pytest.raises(InputError, match=r"the sample file '.*16\.bin' cannot be read"):
         read_nvbench(path)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from policygen.errors import InputError, PolicygenError
-from policygen.results.tuners import tuner_json
+from policygen.results.tuners import formats, tuner_json
 from policygen.results.tuners.formats import read_tuned
 from policygen.results.tuners.gathered import TunedFacts, gather
 from policygen.results.tuners.kernel_tuner import size_of
@@ -249,7 +249,7 @@ TEXT = json.dumps(document(space=SMALL))
             "cache '64' has 'time' twice",
         ),
         (TEXT.replace("1000000", "9" * 5000), "no JSON that can be read: Exceeds the limit"),
-        (TEXT.replace("1000000", "[" * 200_000), "no JSON that can be read: it is nested too deep"),
+        (TEXT.replace("1000000", "[" * 200_000), "nested more deeply than the limit of 64 levels"),
         (TEXT.replace("NVIDIA", "\udcff"), "no JSON: byte "),
         ('{"ConfigurationSpace": {}, "KernelSpecification": {}}', "describes a kernel (T1), and"),
         ('{"tune_params_keys": [], "kernel_name": 1} x', "no JSON that can be read: Extra data"),
@@ -274,8 +274,8 @@ def test_the_same_configuration_may_stand_twice_in_a_cache(tmp_path):
 
 def test_a_file_is_bounded(tmp_path, monkeypatch):
     path = written(tmp_path / "a.json", document())
-    monkeypatch.setattr(tuner_json, "LARGEST", 100)
-    with pytest.raises(InputError, match="bytes, and at most 100 are read"):
+    monkeypatch.setattr(formats, "LARGEST", 100)
+    with pytest.raises(InputError, match="larger than the limit of 100 bytes"):
         read_tuned([path])
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_tuned([tmp_path / "none.json"])

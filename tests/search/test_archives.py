@@ -108,7 +108,7 @@ def archive(*members):
             member.size = 2 if how.get("type", tarfile.REGTYPE) == tarfile.REGTYPE else 0
             for key, value in how.items():
                 setattr(member, key, value)
-            made.addfile(member, io.BytesIO(b"no" if member.size else b""))
+            made.addfile(member, io.BytesIO(b"0\n" if member.size else b""))
     return zlib.compress(stream.getvalue())
 
 
@@ -131,6 +131,19 @@ def test_nothing_but_files_below_is_unpacked(tmp_path, name, how):
     with pytest.raises(InputError, match=r"an archive of headers holds .*, which is no file"):
         unpack(archive(("fine.cuh", {}), (name, how)), place)
     assert sorted(files(tmp_path)) == ["deep/there/fine.cuh"]
+
+
+def test_a_sparse_member_is_no_file(tmp_path):
+    """A kilobyte of it would be as many gigabytes as it says."""
+    sparse = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "9" * 11}
+    with pytest.raises(InputError, match=r"holds a\.cuh, which is no file"):
+        unpack(archive(("a.cuh", {"pax_headers": sparse})), tmp_path / "there")
+    assert files(tmp_path) == {}
+
+
+def test_a_member_that_says_more_than_there_is_is_refused(tmp_path):
+    with pytest.raises(InputError, match="says more than it holds"):
+        unpack(archive(("a.cuh", {"pax_headers": {"size": "9" * 11}})), tmp_path / "there")
 
 
 def test_a_name_comes_once(tmp_path):

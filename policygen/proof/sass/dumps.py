@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from policygen.errors import InputError
 from policygen.model.sass import Dump, DumpIndex, Kernel, Units
 from policygen.model.workload import Point, point_of
+from policygen.opening import read_document
 from policygen.outputs import write_output
 from policygen.paths import file_name
 
@@ -51,10 +52,10 @@ def load(folder: Path) -> tuple[DumpIndex, Dumps]:
     path = folder / INDEX
     found = {}
     try:
-        index = DumpIndex.model_validate_json(path.read_bytes())
+        index = DumpIndex.model_validate_json(read_document(path))
         for name in index.files:
             path = folder / name
-            dump = Dump.model_validate_json(path.read_bytes())
+            dump = Dump.model_validate_json(read_document(path))
             found[point_of(dump.benchmark, dump.workload), dump.arch] = dump.kernels
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error

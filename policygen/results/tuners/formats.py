@@ -7,6 +7,7 @@ from pathlib import Path
 
 from policygen.errors import InputError, PolicygenError, together
 from policygen.hints import listed
+from policygen.opening import read_document
 from policygen.results.tuners import (
     kernel_tuner,
     rocprim_benchmarks,
@@ -15,13 +16,14 @@ from policygen.results.tuners import (
     t4,
 )
 from policygen.results.tuners.tuned import TunedFile, TunerFormat
-from policygen.results.tuners.tuner_json import read_bounded
 
 FORMATS: tuple[TunerFormat, ...] = (
     *(rocprim_cache, kernel_tuner, t4),
     *(rocprim_primbench, rocprim_benchmarks),
 )
 """rocPRIM's caches are Kernel Tuner's with more in them."""
+LARGEST = 128 << 20
+"""Bytes of a file; a tuner that repeats its runs writes a kilobyte for each configuration."""
 _T1 = (b'"ConfigurationSpace"', b'"KernelSpecification"')
 
 
@@ -41,7 +43,7 @@ def read_tuned(paths: Sequence[Path]) -> tuple[TunedFile, ...]:
 
 def _read(path: Path) -> list[TunedFile]:
     try:
-        data = read_bounded(path)
+        data = read_document(path, LARGEST)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     for form in FORMATS:

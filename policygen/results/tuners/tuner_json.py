@@ -1,4 +1,4 @@
-"""JSON of strangers: bounded, without double names, and closed where a run was cut off."""
+"""JSON of strangers: without double names, and closed where a run was cut off."""
 
 import json
 import math
@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from policygen.errors import InputError
-from policygen.results.files import check_regular
 from policygen.results.load import LONGEST, SHORTEST
 from policygen.results.tuners.tuned import LETTERS, MOST_SAMPLES, TunedFailure, TunedTimes
 from policygen.untrusted import is_visible, visible
 
-LARGEST = 512 << 20
-"""Bytes of a file that are read."""
 _BOM = b"\xef\xbb\xbf"
 NO_TIME = "no time that a kernel takes"
 
@@ -33,15 +30,6 @@ _KINDS = {
     bool: "a truth value",
     type(None): "nothing",
 }
-
-
-def read_bounded(path: Path) -> bytes:
-    """The bytes of a file that is not larger than what is read of one."""
-    check_regular(path)
-    size = path.stat().st_size
-    if size > LARGEST:
-        raise InputError(f"{path}: {size:,} bytes, and at most {LARGEST:,} are read")
-    return path.read_bytes()
 
 
 def parse_json(path: Path, data: bytes) -> Any:
@@ -88,10 +76,7 @@ def _text(path: Path, data: bytes) -> str:
 
 
 def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_object)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+    return json.loads(text, object_pairs_hook=_object)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:

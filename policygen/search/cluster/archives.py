@@ -83,8 +83,11 @@ def unpack(data: bytes, place: Path) -> None:
         raise InputError("an archive of headers is cut, or too large")
     place.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
+        left = len(plain)
         for member in archive:
             path = place.joinpath(*_parts(member))
+            if (left := left - member.size) < 0:  # two members may share their bytes
+                raise InputError("an archive of headers says more than it holds")
             path.parent.mkdir(parents=True, exist_ok=True)
             content = archive.extractfile(member)
             assert content is not None
@@ -95,6 +98,7 @@ def unpack(data: bytes, place: Path) -> None:
 def _parts(member: tarfile.TarInfo) -> tuple[str, ...]:
     parts = PurePosixPath(member.name).parts
     inside = parts and ".." not in parts and not member.name.startswith("/")
-    if not (member.isreg() and inside and "\0" not in member.name):
+    whole = member.isreg() and not member.issparse()
+    if not (whole and inside and "\0" not in member.name):
         raise InputError(f"an archive of headers holds {visible(member.name)}, which is no file")
     return parts
