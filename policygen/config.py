@@ -17,6 +17,8 @@ from policygen.opening import read_document
 
 MOST = 1 << 20
 """Bytes of a file; the largest of ours has fewer than 60,000."""
+_WIDE, _SHOWN = 1000, 20
+"""Characters of a line and faults of a file that a message shows."""
 
 # Invalid value (at line 3, column 5)
 _PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
@@ -80,12 +82,13 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         else:
             what = str(error).removesuffix(" (at end of document)")
             line, column = len(lines), len(lines[-1]) + 1
-        raise SourceError(str(path), line, column, what, lines[line - 1]) from error
+        shown = lines[line - 1] if len(lines[line - 1]) < _WIDE else ""
+        raise SourceError(str(path), line, column, what, shown) from error
 
 
 def _refusal(path: Path, model: type[BaseModel], error: ValidationError) -> InputError:
     rows = []
-    for detail in error.errors(include_url=False):
+    for detail in error.errors(include_url=False)[:_SHOWN]:
         key = _key(detail["loc"])
         unknown = detail["type"] == "extra_forbidden"
         rows.append(f"unknown key {key}" if unknown else f"{key}: {detail['msg']}")

@@ -50,7 +50,7 @@ def read_inside(root: Path, path: Path, most: int | None = None) -> bytes:
 def read_named(path: Path, most: int = DOCUMENT) -> bytes:
     """The bytes of a file that the user names; links are followed, pipes and devices refused."""
     try:
-        _check_kind(path.stat().st_mode)
+        _check_kind(path.stat().st_mode, "Name a file: pipes and devices are none.")
         return _bounded(os.open(path, _READ), most)
     except NotOpenedError as error:
         raise InputError(f"{path}: {error.reason}", error.remedy) from error
@@ -139,8 +139,8 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _check_kind(mode: int) -> None:
+def _check_kind(mode: int, remedy: str | None = None) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(mode):
-        raise NotOpenedError("not a regular file")
+        raise NotOpenedError("not a regular file", remedy)

@@ -225,7 +225,12 @@ def test_documents_of_strangers_are_one_message_of_a_command(
         ("tune", path, "-o", tmp_path / "out.cuh"),
         ("scan", "--config", path),
     ]
-    for text in ("[" * 5000, ".".join("a" * 40_000) + " = 1", f"a = {'1' * 5000}"):
+    for text in (
+        "[" * 5000,
+        ".".join("a" * 40_000) + " = 1",
+        f"a = {'1' * 5000}",
+        "\n".join(f"k{n} = 1" for n in range(99)),
+    ):
         path.write_text(text)
         for command in commands:
             began = time.process_time()
@@ -233,6 +238,7 @@ def test_documents_of_strangers_are_one_message_of_a_command(
             told = capsys.readouterr().err
             assert "policygen: error: " in told
             assert "Traceback" not in told
+            assert len(told) < 1000
             assert time.process_time() - began < SECONDS
 
 

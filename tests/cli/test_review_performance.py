@@ -1,11 +1,11 @@
 """`policygen review --performance`: which files are taken, and what becomes of them."""
 
 import json
+import os
 
 import jsonschema
 import pytest
 
-from policygen.app import documents
 from policygen.model.review import Review
 from tests.cli.tuned import run
 from tests.report.performances import faster, performance, same, slower, workload
@@ -118,11 +118,12 @@ def test_another_tree_of_the_same_version_is_refused(capsys, saved, measured):
     assert asked not in run(capsys, *given)[1]
 
 
-def test_a_file_that_is_too_large_is_not_read(capsys, saved, measured, monkeypatch):
-    monkeypatch.setattr(documents, "MOST_BYTES", 1000)
-    status, _, err = run(capsys, "review", "-q", "--from", saved, "--performance", measured())
+def test_a_file_that_is_too_large_is_not_read(capsys, saved, measured):
+    path = measured()
+    os.truncate(path, 40 << 30)
+    status, _, err = run(capsys, "review", "-q", "--from", saved, "--performance", path)
     assert status == 2
-    assert "performance.json: a document of over 1,000 bytes is not read" in err
+    assert "performance.json: 42,949,672,960 bytes: larger than the limit of 32 MiB" in err
 
 
 def test_a_file_that_is_not_there_is_told(capsys, saved):

@@ -99,7 +99,8 @@ def written(rng):
         at = text.index('"', rng.randrange(len(text) // 2))
         text = text[:at] + text[at : text.index(",", at) + 1] + text[at:]
     elif change == "nested":
-        text = text.replace(rng.choice(("1000000", "256", '"time"', '"key_type"')), "[" * 10**5, 1)
+        at = rng.choice(("1000000", "256", '"time"', '"key_type"'))
+        text = text.replace(at, rng.choice(("[", '{"a":', "[[],")) * rng.choice((60, 99, 10**5)), 1)
     data = bytearray(text.encode("utf-8", "surrogatepass"))
     if change == "flipped":
         for _ in range(rng.choice((1, 3, 30))):
