@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores, none idle; what one compiles the others find in their store.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
-.PHONY: demo test test-slow test-units check fuzz bench measure-check performance-check own-benchmarks-check schemas dist clean
+.PHONY: demo test test-slow test-browser test-hipcc test-all test-units check fuzz bench measure-check performance-check own-benchmarks-check schemas dist clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -14,13 +14,26 @@ demo: .venv/installed
 # With COVERAGE=yes it tells what it covered, of which the rest covers little more, and takes half as long again.
 COVER := $(if $(COVERAGE),--cov --cov-report=term)
 
-# What a contributor runs: of what takes long, a sample.
+# Each test is in one tier. What a contributor runs first is a sample of what takes long, and asks for no tool that a
+# machine may lack; its last lines say what it left out.
 test: .venv/installed-dev
-	$(PYTEST) -m 'not slow' $(COVER)
+	$(PYTEST) -m 'not slow and not browser and not hipcc' $(COVER)
 
-# The rest.
+# The rest; a third of it with THIRD=1, 2 or 3, and with THIRD=commit what CI runs of it.
+THIRD ?=
 test-slow: .venv/installed-dev
-	$(PYTEST) -m slow
+	THIRD=$(THIRD) $(PYTEST) -m 'slow and not browser and not hipcc'
+
+# Pages in Chromium: apt-get install chromium.
+test-browser: .venv/installed-dev
+	$(PYTEST) -m browser
+
+# Kernels for AMD's GPUs: apt-get install hipcc.
+test-hipcc: .venv/installed-dev
+	$(PYTEST) -m hipcc
+
+test-all: .venv/installed-dev
+	$(PYTEST)
 
 # All versions and kinds of types of what compiles most, of which `make test-slow` has some: units of measuring, calls
 # of every benchmark, plans of whole trees.

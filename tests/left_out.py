@@ -1,0 +1,34 @@
+"""What a run leaves out, for its last lines: nothing is left out in silence."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+TIERS = {
+    "slow": ("slow test", ""),
+    "browser": ("test", " that need Chromium"),
+    "hipcc": ("test", " that need hipcc"),
+}
+"""How tests of each tier are called; `make test-slow` runs those of `slow`."""
+
+
+def tier(markers: Collection[str]) -> str | None:
+    """The tier of a test with these markers: the last that is named; none for the fast one."""
+    return next((name for name in reversed(TIERS) if name in markers), None)
+
+
+def counted(left: Iterable[Collection[str]], expression: str) -> Counter[str]:
+    """How many tests an expression of markers left out, of each tier that it does not want."""
+    found = Counter(tier(markers) for markers in left)
+    return Counter({one: found[one] for one in TIERS if found[one] and f"not {one}" in expression})
+
+
+def sentences(left: Mapping[str, int]) -> list[str]:
+    """What was left out and which command runs it, one sentence for each tier."""
+    told = []
+    for name, count in left.items():
+        what, need = TIERS[name]
+        if count == 1:
+            told.append(f"1 {what}{need.replace('need', 'needs')} was not run: make test-{name}")
+        else:
+            told.append(f"{count:,} {what}s{need} were not run: make test-{name}")
+    return told
