@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores, none idle; what one compiles the others find in their store.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
-.PHONY: demo test test-slow test-browser test-hipcc test-all test-units check fuzz bench measure-check performance-check own-benchmarks-check schemas dist clean
+.PHONY: demo test test-slow test-thorough test-browser test-hipcc test-all check fuzz bench measure-check performance-check own-benchmarks-check schemas dist clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -14,15 +14,19 @@ demo: .venv/installed
 # With COVERAGE=yes it tells what it covered, of which the rest covers little more, and takes half as long again.
 COVER := $(if $(COVERAGE),--cov --cov-report=term)
 
-# Each test is in one tier. What a contributor runs first is a sample of what takes long, and asks for no tool that a
-# machine may lack; its last lines say what it left out.
+# Each test is in one tier. The first is for every change: a sample of what takes long, and nothing that needs a tool
+# that a machine may lack. Its last lines say what it left out.
 test: .venv/installed-dev
-	$(PYTEST) -m 'not slow and not browser and not hipcc' $(COVER)
+	$(PYTEST) -m 'not (slow or thorough or browser or hipcc)' $(COVER)
 
-# The rest; a third of it with THIRD=1, 2 or 3, and with THIRD=commit what CI runs of it.
+# The rest of what takes long; a third of it with THIRD=1, 2 or 3, and with THIRD=commit what CI runs of it.
 THIRD ?=
 test-slow: .venv/installed-dev
-	THIRD=$(THIRD) $(PYTEST) -m 'slow and not browser and not hipcc'
+	THIRD=$(THIRD) $(PYTEST) -m 'slow and not (thorough or browser or hipcc)'
+
+# More versions of CUB and more types of what compiles most. Takes hours; for a release.
+test-thorough: .venv/installed-dev
+	$(PYTEST) -m 'thorough and not (browser or hipcc)'
 
 # Pages in Chromium: apt-get install chromium.
 test-browser: .venv/installed-dev
@@ -32,17 +36,9 @@ test-browser: .venv/installed-dev
 test-hipcc: .venv/installed-dev
 	$(PYTEST) -m hipcc
 
+# All tiers.
 test-all: .venv/installed-dev
-	$(PYTEST)
-
-# All versions and kinds of types of what compiles most, of which `make test-slow` has some: units of measuring, calls
-# of every benchmark, plans of whole trees.
-UNITS := tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py tests/own/test_own_on_the_host.py \
-  tests/own/test_hub_benchmark_compiles.py tests/planning/test_every_return.py tests/planning/test_every_family.py \
-  tests/planning/test_both_dialects.py tests/proof/test_calls.py tests/proof/test_brute_families.py \
-  tests/dialects/test_new_arch.py
-test-units: .venv/installed-dev
-	POLICYGEN_EVERY_UNIT=yes $(PYTEST) $(UNITS)
+	$(PYTEST) -m ''
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

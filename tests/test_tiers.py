@@ -92,14 +92,22 @@ def test_what_a_commit_runs_is_read_from_git(tmp_path):
 def test_what_needs_a_tool_belongs_to_the_tier_of_the_tool():
     assert tier({"trees", "nvcc"}) is None
     assert tier({"trees", "slow"}) == "slow"
+    assert tier({"slow", "thorough"}) == "thorough"
     assert tier({"slow", "browser"}) == "browser"
     assert tier({"hipcc", "slow"}) == "hipcc"
 
 
 def test_what_was_left_out_is_told_with_the_command_that_runs_it():
-    left = [{"slow"}] * 1190 + [{"slow", "browser"}] * 2 + [{"hipcc"}, {"trees"}]
-    assert sentences(counted(left, "not slow and not browser and not hipcc")) == [
+    left = [{"slow"}] * 1190 + [{"slow", "thorough"}] * 3 + [{"slow", "browser"}] * 2
+    left += [{"hipcc"}, {"trees"}]
+    assert sentences(counted(left, "not (slow or thorough or browser or hipcc)")) == [
         "1,190 slow tests were not run: make test-slow",
+        "3 thorough tests were not run: make test-thorough",
+        "2 tests that need Chromium were not run: make test-browser",
+        "1 test that needs hipcc was not run: make test-hipcc",
+    ]
+    assert sentences(counted(left, "slow and not (thorough or browser or hipcc)")) == [
+        "3 thorough tests were not run: make test-thorough",
         "2 tests that need Chromium were not run: make test-browser",
         "1 test that needs hipcc was not run: make test-hipcc",
     ]

@@ -19,7 +19,7 @@ from policygen.source.clang import Neighbours
 from policygen.source.splice import edit_at, splice
 from tests.probing import TUNINGS, changed_tree, read, root
 from tests.source.headers import HEAD, MINI, TAIL, mini
-from tests.tiers import in_ci
+from tests.tiers import without
 
 SFINAE = [
     "histogram",
@@ -528,7 +528,7 @@ SAMPLES = 16
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
     ("version", "arch", "keep", "others"),
-    in_ci(
+    without(
         [
             *((version, "sm120", "sm121", ("sm90", "sm100", "sm121")) for version in FAMILIES),
             ("3.0.1", "sm103", "sm110", ("sm100", "sm110", "sm120")),

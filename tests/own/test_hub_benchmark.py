@@ -17,11 +17,18 @@ from tests.own.written import write_particles
 pytestmark = [pytest.mark.trees]
 TREES = ("2.8.2", "3.0.1", "3.1.4", "3.2.0")
 CALLS = [
-    pytest.param(version, call, id=f"{version} {call.algorithm}")
+    (version, call)
     for version in TREES
     for algorithm in load.bound(version)
     for call in algorithm.own
 ]
+
+
+def called(value):
+    """Names a test by the algorithm that is called."""
+    return getattr(value, "algorithm", value)
+
+
 LATER = sorted(
     {call.algorithm for one in load.bound("3.6.0") for call in one.own}
     - {call.algorithm for one in load.bound("3.0.1") for call in one.own}
@@ -45,7 +52,7 @@ def workload_of(call, like):
     return "\n".join([*lines, "[types]", *types, SIZES])
 
 
-@pytest.mark.parametrize(("version", "call"), CALLS)
+@pytest.mark.parametrize(("version", "call"), CALLS, ids=called)
 def test_every_algorithm_is_written_with_a_binding_that_is_one(
     capsys, trees, tmp_path, version, call
 ):

@@ -6,9 +6,9 @@ from policygen.app.new_benchmark import new_benchmark
 from policygen.bindings import load
 from policygen.model.labels import parse_label
 from tests.own.checkouts import EARLIER_HELPER, make_benchmarks, place_in
-from tests.own.test_hub_benchmark import CALLS, FLAGS, TREES, workload_of
+from tests.own.test_hub_benchmark import CALLS, FLAGS, TREES, called, workload_of
 from tests.own.test_new_benchmark_compiles import compiles
-from tests.tiers import EVERY_UNIT, sampled, slow
+from tests.tiers import sampled, slow, without
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 SIZES = "[[size]]\nelements = 65536\n"
@@ -121,9 +121,11 @@ def test_base_has_cubs_own_hub(trees, tmp_path):
 
 
 @slow
-@pytest.mark.parametrize("base", [True, False] if EVERY_UNIT else [False])
+@pytest.mark.parametrize("base", without([True, False], True))
 @pytest.mark.parametrize(
-    ("version", "call"), [one for one in CALLS if EVERY_UNIT or one.values[0] == TREES[-1]]
+    ("version", "call"),
+    without(CALLS, *(one for one in CALLS if one[0] != TREES[-1])),
+    ids=called,
 )
 def test_every_algorithm_compiles(trees, tmp_path, version, call, base):
     (like,) = (
