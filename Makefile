@@ -1,4 +1,4 @@
-# `make demo` and `make test` need Python 3.11 or later, gcc and make; they install the rest into .venv.
+# `make demo` and `make test` need Python 3.11 or later, g++, make and git; they install the rest into .venv.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores, none idle; what one compiles the others find in their store.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
-.PHONY: demo test test-slow test-thorough test-browser test-hipcc test-all check fuzz bench measure-check performance-check own-benchmarks-check schemas dist clean
+.PHONY: demo test test-slow test-browser test-hipcc test-rest test-thorough test-all check fuzz bench measure-check performance-check own-benchmarks-check schemas dist clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -24,17 +24,21 @@ THIRD ?=
 test-slow: .venv/installed-dev
 	THIRD=$(THIRD) $(PYTEST) -m 'slow and not (thorough or browser or hipcc)'
 
-# More versions of CUB and more types of what compiles most. Takes hours; for a release.
-test-thorough: .venv/installed-dev
-	$(PYTEST) -m 'thorough and not (browser or hipcc)'
-
 # Pages in Chromium: apt-get install chromium.
 test-browser: .venv/installed-dev
-	$(PYTEST) -m browser
+	THIRD=$(THIRD) $(PYTEST) -m browser
 
 # Kernels for AMD's GPUs: apt-get install hipcc.
 test-hipcc: .venv/installed-dev
-	$(PYTEST) -m hipcc
+	THIRD=$(THIRD) $(PYTEST) -m hipcc
+
+# These three at once.
+test-rest: .venv/installed-dev
+	THIRD=$(THIRD) $(PYTEST) -m '(slow or browser or hipcc) and not thorough'
+
+# More versions of CUB and more types of what compiles most. Takes hours; for a release.
+test-thorough: .venv/installed-dev
+	$(PYTEST) -m 'thorough and not (browser or hipcc)'
 
 # All tiers.
 test-all: .venv/installed-dev

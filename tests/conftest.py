@@ -13,7 +13,7 @@ from policygen.measure import locks
 from policygen.paths import cache_folder
 from policygen.results import decoder
 from policygen.results.decode_worker import framed, read_part
-from tests.left_out import counted, sentences
+from tests.left_out import TIERS, counted, sentences, unwanted
 from tests.thirds import chosen
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has its environment from the first process
@@ -81,8 +81,11 @@ def pytest_configure(config):
 
 def pytest_deselected(items):
     for config in {item.config for item in items}:
-        left = [{marker.name for marker in item.iter_markers()} for item in items]
-        config.stash[LEFT] += counted(left, config.option.markexpr)
+        config.stash[LEFT] += counted(map(markers, items), unwanted(config.option.markexpr))
+
+
+def markers(item):
+    return {marker.name for marker in item.iter_markers()}
 
 
 @pytest.hookimpl(trylast=True)  # behind `-m`
@@ -91,9 +94,10 @@ def pytest_collection_modifyitems(config, items):
     slow = {item.nodeid for item in items if item.get_closest_marker("slow")}
     left = slow - chosen(slow, os.environ.get("THIRD", ""), config.rootpath)
     if left:
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
+        rest = [item for item in items if item.nodeid in left]
         items[:] = [item for item in items if item.nodeid not in left]
-        config.stash[LEFT]["slow"] += len(left)
+        config.hook.pytest_deselected(items=rest)
+        config.stash[LEFT] += counted(map(markers, rest), TIERS)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # behind all that others say

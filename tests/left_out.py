@@ -17,11 +17,15 @@ def tier(markers: Collection[str]) -> str | None:
     return next((name for name in reversed(TIERS) if name in markers), None)
 
 
-def counted(left: Iterable[Collection[str]], expression: str) -> Counter[str]:
-    """How many tests an expression of markers left out, of each tier that it does not want."""
-    unwanted = expression.partition("not ")[2]
+def unwanted(expression: str) -> set[str]:
+    """The tiers that an expression of markers leaves out: it ends with `not (…)` of them."""
+    return {name for name in TIERS if name in expression.partition("not ")[2]}
+
+
+def counted(left: Iterable[Collection[str]], tiers: Collection[str]) -> Counter[str]:
+    """How many of the tests that were left out are of each of these tiers."""
     found = Counter(tier(markers) for markers in left)
-    return Counter({one: found[one] for one in TIERS if found[one] and one in unwanted})
+    return Counter({name: found[name] for name in TIERS if found[name] and name in tiers})
 
 
 def sentences(left: Mapping[str, int]) -> list[str]:
