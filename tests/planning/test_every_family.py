@@ -10,9 +10,9 @@ from policygen.model.results import ScoredWorkload
 from policygen.results.together import Together
 from tests.planning.wanted import Planned, every_benchmark, label, points, scored
 from tests.probing import changed_tree, root
-from tests.tiers import sampled, slow, without
+from tests.tiers import slow, without
 
-VERSIONS, LEFT = ("2.8.2", "3.0.1", "3.1.4", "3.2.0"), "3.1.4"
+VERSIONS = without(("2.8.2", "3.0.1", "3.1.4", "3.2.0"), "2.8.2", "3.1.4")
 FLOATS = {"F32", "F64"}
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
@@ -85,7 +85,8 @@ def check(planned: Planned) -> None:
         assert action.reason
 
 
-@pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1", left=[LEFT]))
+@slow
+@pytest.mark.parametrize("version", VERSIONS)
 def test_every_family_of_sm90_is_updated_and_later_archs_keep_theirs(version):
     planned = Planned(
         root(version), winners(version), together=same_for_all, arch="sm90", force=True
@@ -105,7 +106,7 @@ def test_every_family_of_sm90_is_updated_and_later_archs_keep_theirs(version):
 
 
 @slow
-@pytest.mark.parametrize("version", without(VERSIONS, LEFT))
+@pytest.mark.parametrize("version", VERSIONS)
 def test_every_family_of_sm100_is_written_where_floats_keep_what_they_had(version):
     planned = Planned(
         root(version), winners(version, floats=False), arch="sm100", force=True, narrow=True
@@ -118,7 +119,7 @@ def test_every_family_of_sm100_is_written_where_floats_keep_what_they_had(versio
 
 
 @slow
-@pytest.mark.parametrize("version", without(VERSIONS, LEFT))
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_new_architecture_gets_a_family_in_every_header_and_the_next_one_keeps_its_own(version):
     planned = Planned(root(version), winners(version), arch="sm120", force=True, collisions="split")
     check(planned)
