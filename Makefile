@@ -1,4 +1,4 @@
-# `make demo` and `make test` need Python 3.11 or later, gcc and make; they install the rest into .venv.
+# `make demo` and `make test` need Python 3.11 or later, g++, make and git; they install the rest into .venv.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores, none idle; what one compiles the others find in their store.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
-.PHONY: demo test test-slow test-units check fuzz bench measure-check performance-check own-benchmarks-check schemas dist clean
+.PHONY: demo test test-slow test-browser test-hipcc test-rest test-thorough test-all check fuzz bench measure-check performance-check own-benchmarks-check schemas dist clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -14,22 +14,35 @@ demo: .venv/installed
 # With COVERAGE=yes it tells what it covered, of which the rest covers little more, and takes half as long again.
 COVER := $(if $(COVERAGE),--cov --cov-report=term)
 
-# What a contributor runs: of what takes long, a sample.
+# Each test is in one tier. The first is for every change: a sample of what takes long, and nothing that needs a tool
+# that a machine may lack. Its last lines say what it left out.
 test: .venv/installed-dev
-	$(PYTEST) -m 'not slow' $(COVER)
+	$(PYTEST) -m 'not (slow or thorough or browser or hipcc)' $(COVER)
 
-# The rest.
+# The rest of what takes long; a third of it with THIRD=1, 2 or 3, and with THIRD=commit what CI runs of it.
+THIRD ?=
 test-slow: .venv/installed-dev
-	$(PYTEST) -m slow
+	THIRD=$(THIRD) $(PYTEST) -m 'slow and not (thorough or browser or hipcc)'
 
-# All versions and kinds of types of what compiles most, of which `make test-slow` has some: units of measuring, calls
-# of every benchmark, plans of whole trees.
-UNITS := tests/measure/test_on_the_host.py tests/measure/test_sorting_units.py tests/own/test_own_on_the_host.py \
-  tests/own/test_hub_benchmark_compiles.py tests/planning/test_every_return.py tests/planning/test_every_family.py \
-  tests/planning/test_both_dialects.py tests/proof/test_calls.py tests/proof/test_brute_families.py \
-  tests/dialects/test_new_arch.py
-test-units: .venv/installed-dev
-	POLICYGEN_EVERY_UNIT=yes $(PYTEST) $(UNITS)
+# Pages in Chromium: apt-get install chromium.
+test-browser: .venv/installed-dev
+	THIRD=$(THIRD) $(PYTEST) -m browser
+
+# Kernels for AMD's GPUs: apt-get install hipcc.
+test-hipcc: .venv/installed-dev
+	THIRD=$(THIRD) $(PYTEST) -m hipcc
+
+# These three at once.
+test-rest: .venv/installed-dev
+	THIRD=$(THIRD) $(PYTEST) -m '(slow or browser or hipcc) and not thorough'
+
+# More versions of CUB and more types of what compiles most. Takes hours; for a release.
+test-thorough: .venv/installed-dev
+	$(PYTEST) -m 'thorough and not (browser or hipcc)'
+
+# All tiers.
+test-all: .venv/installed-dev
+	$(PYTEST) -m ''
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ It is found by content, so that it may outlive a run. A test that needs an empty
 
 import os
 import signal
+from collections import Counter
 
 import pytest
 
@@ -12,6 +13,8 @@ from policygen.measure import locks
 from policygen.paths import cache_folder
 from policygen.results import decoder
 from policygen.results.decode_worker import framed, read_part
+from tests.left_out import TIERS, counted, sentences, unwanted
+from tests.thirds import chosen
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has its environment from the first process
     os.environ["POLICYGEN_CACHE"] = str(cache_folder() / "tests")
@@ -66,3 +69,51 @@ def own_locks(monkeypatch, tmp_path_factory):
     place.mkdir(exist_ok=True)
     place.chmod(0o1777)
     monkeypatch.setattr(locks, "PLACES", (place, place))
+
+
+LEFT = pytest.StashKey[Counter[str]]()
+"""How many tests of each tier were left out."""
+
+
+def pytest_configure(config):
+    config.stash[LEFT] = Counter()
+
+
+def pytest_deselected(items):
+    for config in {item.config for item in items}:
+        config.stash[LEFT] += counted(map(markers, items), unwanted(config.option.markexpr))
+
+
+def markers(item):
+    return {marker.name for marker in item.iter_markers()}
+
+
+@pytest.hookimpl(trylast=True)  # behind `-m`
+def pytest_collection_modifyitems(config, items):
+    """Leaves to other runs what is not in the third that THIRD asks for."""
+    slow = {item.nodeid for item in items if item.get_closest_marker("slow")}
+    left = slow - chosen(slow, os.environ.get("THIRD", ""), config.rootpath)
+    if left:
+        rest = [item for item in items if item.nodeid in left]
+        items[:] = [item for item in items if item.nodeid not in left]
+        config.hook.pytest_deselected(items=rest)
+        config.stash[LEFT] += counted(map(markers, rest), TIERS)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # behind all that others say
+def pytest_sessionfinish(session):
+    """A worker tells the first process what it left out, and that tells the reader."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = dict(session.config.stash[LEFT])
+    result = yield
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal and not hasattr(session.config, "workeroutput"):
+        for sentence in sentences(session.config.stash[LEFT]):
+            terminal.write_line(sentence)
+    return result
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Each worker leaves out the same; one that died told nothing."""
+    node.config.stash[LEFT] |= Counter(getattr(node, "workeroutput", {}).get("left", {}))

@@ -32,7 +32,11 @@ OTHERS = {
 }
 DEMO = "make demo"
 # What compiles most: `make test` leaves it out.
-LONG = ("policygen measure ", "policygen emit --db ")
+LONG = (
+    *("policygen measure ", "policygen emit --db ", "policygen plan", "policygen apply"),
+    *("policygen audit reach", "policygen audit coverage", "policygen resolve -q -R"),
+    "policygen verify-sass -q --arch sm90",
+)
 # Their commands are steps, which test_guide.py and test_rocprim_guide.py run one after the other.
 GUIDES = sorted((ROOT / "docs").glob("guide*.md"))
 ROCPRIM = ROOT / "docs/rocprim.md"
@@ -164,6 +168,7 @@ def test_types_and_names_of_the_library_are_the_same():
         policygen.nothing  # noqa: B018
 
 
+@slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_the_demo_prints_what_is_shown(folder, capsys):

@@ -45,7 +45,9 @@ def test_a_relative_cache_is_that_of_the_current_folder(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("variable", ["POLICYGEN_CACHE", "POLICYGEN_CUB_HEADERS"])
-def test_a_folder_of_a_user_who_is_not_there_is_an_error(monkeypatch, capsys, variable):
+def test_a_folder_of_a_user_who_is_not_there_is_an_error(monkeypatch, capsys, tmp_path, variable):
+    # A checkout has the tree once `make demo` fetched it, and then asks for no cache.
+    monkeypatch.setenv("POLICYGEN_CUB_HEADERS", str(tmp_path))
     monkeypatch.setenv(variable, "~nobody2/x")
     assert main(["headers", "fetch", "3.0.1"]) == 2
     assert capsys.readouterr().err == (

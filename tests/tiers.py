@@ -1,45 +1,38 @@
-"""Which cases `make test` takes as a sample, and which are left to `make test-slow`."""
+"""Which cases `make test` takes as a sample, and which are left to the other tiers."""
 
-import os
 from collections.abc import Iterable
 
 import pytest
 
-EVERY_UNIT = bool(os.environ.get("POLICYGEN_EVERY_UNIT"))
-"""Whether all versions and kinds of types are compiled: `make test-units`.
-
-Else each benchmark of CUB 3.6.0 is measured, and some of 3.0.1, and what compiles most has two or
-three versions: CI has an hour of two cores.
-"""
 slow = pytest.mark.slow
+thorough = pytest.mark.thorough
 
 
-def of_each(cases: Iterable[tuple[str, object]]) -> list[object]:
-    """Of cases with their version of CUB: those of 3.6.0, and each fourth of 3.0.1; or all."""
-    found = list(cases)
-    if EVERY_UNIT:
-        return [case for _, case in found]
-    newest = [case for version, case in found if version == "3.6.0"]
-    return newest + [case for version, case in found if version == "3.0.1"][::4]
+def sampled(cases: Iterable[object], *first: object, left: Iterable[object] = ()) -> list[object]:
+    """Cases of a parametrized test: those named first run always, others are slow.
 
-
-def in_ci(cases: Iterable[object], *left: object) -> list[object]:
-    """Cases without those that `make test-units` alone has."""
-    found = list(cases)
-    assert all(one in found for one in left), left
-    return [one for one in found if EVERY_UNIT or one not in left]
-
-
-def sampled(cases: Iterable[object], *first: object) -> list[object]:
-    """Cases of a parametrised test: those that are named run always, the others are slow.
-
-    One that is named and is none of the cases would be a sample of nothing.
+    Those left are thorough. One that is named and is no case would be a sample of nothing.
     """
+    found, most = list(cases), list(left)
+    assert all(one in found for one in (*first, *most)), (first, most)
+    return [
+        one if one in first else _marked(one, thorough if one in most else slow) for one in found
+    ]
+
+
+def without(cases: Iterable[object], *left: object) -> list[object]:
+    """Cases of a parametrized test, of which those left are thorough."""
     found = list(cases)
-    assert all(one in found for one in first), first
-    return [one if one in first else _slow(one) for one in found]
+    return sampled(found, *(one for one in found if one not in left), left=left)
 
 
-def _slow(case: object) -> object:
+def earlier(cases: Iterable[tuple[str, object]]) -> list[object]:
+    """Of cases with their version of CUB all but 3.6.0's and a fourth of 3.0.1's."""
+    found = list(cases)
+    older = [case for version, case in found if version == "3.0.1"]
+    return [case for version, case in found if version != "3.6.0" and case not in older[::4]]
+
+
+def _marked(case: object, mark: pytest.MarkDecorator) -> object:
     values = case if isinstance(case, tuple) else (case,)
-    return pytest.param(*values, marks=slow)
+    return pytest.param(*values, marks=mark)

@@ -9,7 +9,7 @@ _OPERATORS = re.compile(rb"[-!~+*/%&|^<?=]")
 _MOST_OPERATORS = 1500
 _STATEMENT_ENDS = re.compile(rb"[;{}]")
 # "struct A B A B": clang tries anew to make sense of the rest at each of the words.
-_WORDS = re.compile(rb"\w++(?:\s++\w++)++")
+_WORDS = re.compile(rb"\w++(?:\s++\w++)+")
 _MOST_WORDS = 100
 
 

@@ -159,6 +159,7 @@ def test_a_lost_gpu_keeps_what_was_measured(search, capsys, tmp_path):
     assert search("--variants", "12", "-q") == 0
 
 
+@pytest.mark.slow
 def test_a_finalist_that_does_harm_is_none(search, capsys, monkeypatch, tmp_path):
     assert search("--json", "--variants", "12", "-q") == 0
     best = documents(capsys)[1]["workloads"][0]["best"]

@@ -33,6 +33,7 @@ def test_two_gpus_divide_what_is_screened_and_one_decides(tmp_path, monkeypatch,
     assert len(set(cards.split(","))) == 2
 
 
+@pytest.mark.slow
 def test_one_gpu_of_two_can_be_named(tmp_path, monkeypatch, capsys):
     simulated(tmp_path, monkeypatch, {"refuses": "nobody may use it"}, {})
     assert run(tmp_path, "--gpu", "1", "-q") == 0
@@ -91,6 +92,7 @@ def test_a_second_search_says_that_the_gpu_is_in_use(tmp_path, monkeypatch, caps
     assert "Wait until it has ended, or choose another GPU." in error
 
 
+@pytest.mark.slow
 def test_a_second_search_waits_for_the_first(tmp_path, monkeypatch, capsys):
     """Nothing is written before the first one has ended."""
     (plan,) = simulated(tmp_path, monkeypatch, {})

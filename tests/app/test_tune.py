@@ -24,6 +24,7 @@ def tune(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_a_header_has_what_was_won_and_its_proof(tune, capsys, tmp_path):
     assert tune("--json", "-q") == 0
     document = TunedProgram.model_validate_json(capsys.readouterr().out.splitlines()[-1])

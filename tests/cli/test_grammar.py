@@ -152,6 +152,7 @@ def test_force_is_about_files_alone(name):
 
 
 @pytest.mark.trees
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", ["T=I8", "T{ct}=I8", "T=[I8]", "T{ct}=[I8]"])
 def test_an_axis_is_named_with_its_flags_or_without(capsys, tmp_path, monkeypatch, axes):
     monkeypatch.chdir(tmp_path)

@@ -60,6 +60,7 @@ def test_without_the_file_it_is_not_bound(bindings, source, capsys):
     assert "1 benchmark compared: 0 as in their binding, 0 otherwise, 1 without one" in out
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.trees
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ def test_where_all_is_slower_nothing_is_left(applied):
     assert not plan.edits
 
 
+@pytest.mark.slow
 def test_what_may_be_so_much_slower_stays(applied):
     assert narrow_plan(applied, measured(applied.cub, tolerance=0.1, I32=1.09, I16=0.93)) is None
 

@@ -41,6 +41,7 @@ def refused(capsys, out, *command):
 GIVEN = ("--db", "demo.db", "--arch", "sm90", "--no-prove", "-q")
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_a_plan(capsys):
@@ -56,7 +57,7 @@ def test_a_header(capsys):
 
 @pytest.mark.trees
 @pytest.mark.nvcc
-@pytest.mark.parametrize("form", sampled(["csv", "md", "html", "json"], "csv"))
+@pytest.mark.parametrize("form", sampled(["csv", "md", "html", "json"]))
 def test_coverage(capsys, form):
     how = ("--json",) if form == "json" else ("--format", form)
     given = ("--cub", tree("3.0.1"), "--arch", "sm90", "-R", "cub.bench.reduce", "-q")

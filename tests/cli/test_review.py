@@ -17,7 +17,7 @@ from policygen.proof.oracle import Compiler
 from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, committed_tree, database, run, tuned
 from tests.planning.wanted import workload_count
 from tests.probing import TUNINGS, changed_tree, header, replaced, root
-from tests.tiers import slow
+from tests.tiers import sampled, slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -387,7 +387,7 @@ def tree_with(folder, text, more=b""):
     return found
 
 
-@pytest.mark.parametrize("more", [b"", b"// a comment\n"])
+@pytest.mark.parametrize("more", sampled([b"", b"// a comment\n"], b""))
 def test_what_no_binding_covers_is_said_first(capsys, tmp_path, more):
     """Alone, and beside a header whose workloads keep their values."""
     before = tree_with(tmp_path / "before", UNBOUND.format(192))

@@ -12,7 +12,7 @@ from tests.configs.tuned import measured
 from tests.results.rocprim_files import text_of
 from tests.test_docs import as_pattern
 
-pytestmark = [pytest.mark.trees, pytest.mark.hip]
+pytestmark = pytest.mark.trees
 PAGE = Path(__file__).parent.parent.parent / "docs/rocprim.md"
 WARPS = "using_warp_reduce"
 RUNS = (
@@ -31,6 +31,7 @@ def steps():
             yield command, output
 
 
+@pytest.mark.hipcc
 @pytest.mark.slow
 def test_the_guide_prints_what_it_shows(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from policygen import resources
 from policygen.cli.main import main
 from tests.results.build import Builder
+from tests.tiers import sampled
 
 SPACES = Path(__file__).parents[2] / "fixtures/spaces"
 RADIX = str(SPACES / "radix_sort_keys_I16.db")
@@ -47,7 +48,7 @@ def test_a_replay_is_one_document(search):
         assert scores[-1] == run["best"]["score"]
 
 
-@pytest.mark.parametrize("strategy", ["random", "exhaustive", "local", "optuna"])
+@pytest.mark.parametrize("strategy", sampled(["random", "exhaustive", "local", "optuna"], "local"))
 def test_every_strategy_replays(search, strategy):
     out = search("--replay", REDUCE, "--strategy", strategy, "--variants", "32", "--json").out
     (run,) = json.loads(out)["runs"]
@@ -72,6 +73,7 @@ def test_tables_fit_a_terminal(search):
     assert any(row.split()[:4] == ["99", "%", "of", "the"] for row in rows)
 
 
+@pytest.mark.slow
 def test_a_regular_expression_chooses_workloads(search):
     said = search("--replay", RADIX, "--replay", REDUCE, "-R", "cub.bench.reduce", "--json")
     assert [one["benchmark"] for one in json.loads(said.out)["spaces"]] == ["cub.bench.reduce.sum"]

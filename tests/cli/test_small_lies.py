@@ -179,6 +179,7 @@ def test_results_of_several_releases_are_told():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_a_header_tells_of_another_base(capsys):

@@ -106,6 +106,7 @@ def test_the_commands_have_the_options_of_the_plan(capsys):
     assert "--reach" not in emit
 
 
+@pytest.mark.slow
 def test_what_is_not_proved_has_no_ways(capsys):
     given = ("--db", DB, "--arch", "sm90", "--cub", root("3.6.0"), "--no-prove")
     assert planned(capsys, *given)["ways"] == []

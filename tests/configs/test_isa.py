@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import jsonschema
@@ -17,11 +18,12 @@ from tests.probing import root
 from tests.tiers import slow
 from tests.trees import rocprim_tree
 
-pytestmark = [pytest.mark.trees, pytest.mark.hip]
+pytestmark = pytest.mark.trees
 
 INT = "4, ::rocprim::block_reduce_algorithm::using_warp_reduce>"
 NAMED = ("-R", "rocprim.device_reduce$", "-a", "key_type=[int,short]")
 TWO = ("--arch", "gfx90a", "--arch", "gfx908")
+with_hipcc = partial(pytest.param, marks=pytest.mark.hipcc)
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +71,7 @@ def document(capsys, tree, *more, status=0, against=None):
     return data
 
 
+@pytest.mark.hipcc
 def test_a_config_changes_its_own_workload_on_its_own_target_and_no_other(capsys, tmp_path):
     tree = changed_tree(tmp_path, {REDUCE: with_entry()})
     found = document(capsys, tree, *NAMED, *TWO, "--diffs", "diffs", status=1)
@@ -90,6 +93,7 @@ def test_a_config_changes_its_own_workload_on_its_own_target_and_no_other(capsys
     )
 
 
+@pytest.mark.hipcc
 def test_what_a_change_cannot_touch_is_not_compiled_and_the_rest_is(capsys, tmp_path):
     tree = changed_tree(tmp_path, {REDUCE: with_entry()})
     found = document(capsys, tree, *TWO, status=1)
@@ -106,6 +110,7 @@ def test_what_a_change_cannot_touch_is_not_compiled_and_the_rest_is(capsys, tmp_
     assert any(one.startswith("unknown is not compared: ") for one in found["remarks"])
 
 
+@pytest.mark.hipcc
 def test_a_tree_as_it_was_and_a_comment_are_equal(capsys, tmp_path):
     tree = changed_tree(tmp_path, {})
     assert document(capsys, tree, *NAMED, *TWO)["identical"] == 4
@@ -119,6 +124,7 @@ def test_a_tree_as_it_was_and_a_comment_are_equal(capsys, tmp_path):
     assert "ISA: 2 workloads with the same source; nothing was compiled (gfx90a)" in out
 
 
+@pytest.mark.hipcc
 def test_the_same_code_of_another_text_is_compiled_and_equal(capsys, tmp_path):
     text = text_of(REDUCE).replace("reduce_config<256, 4,", "reduce_config<2 * 128, 2 + 2,")
     assert text != text_of(REDUCE)
@@ -127,6 +133,7 @@ def test_the_same_code_of_another_text_is_compiled_and_equal(capsys, tmp_path):
     assert (found["identical"], found["kernels"], found["equal"]) == (0, 1, 1)
 
 
+@pytest.mark.hipcc
 def test_what_does_not_compile_is_told_with_its_place_and_is_not_equal(capsys, tmp_path):
     text = with_entry(values="256, nonsense")
     line = text[: text.index("nonsense")].count("\n") + 1
@@ -140,6 +147,7 @@ def test_what_does_not_compile_is_told_with_its_place_and_is_not_equal(capsys, t
     assert "1 workload did not compile: nothing is known of what is in them" in err
 
 
+@pytest.mark.hipcc
 @pytest.mark.slow
 def test_what_was_written_is_as_written_and_other_targets_are_as_they_were(capsys, tmp_path):
     tree = own_tree(tmp_path)
@@ -160,6 +168,7 @@ def test_what_was_written_is_as_written_and_other_targets_are_as_they_were(capsy
     assert "machine code: 0 of 1 kernels equal, 1 as written on " in capsys.readouterr().out
 
 
+@pytest.mark.hipcc
 @slow
 def test_dumps_are_compared_with_later(capsys, tmp_path):
     tree = changed_tree(tmp_path, {REDUCE: with_entry()})
@@ -171,6 +180,7 @@ def test_dumps_are_compared_with_later(capsys, tmp_path):
     assert len(found["different"]) == 1
 
 
+@pytest.mark.hipcc
 @slow
 def test_no_path_of_a_tree_gets_to_a_shell(capsys, tmp_path):
     made = changed_tree(tmp_path, {REDUCE: with_entry()})
@@ -180,6 +190,7 @@ def test_no_path_of_a_tree_gets_to_a_shell(capsys, tmp_path):
     assert not [*Path().rglob("pwned"), *tmp_path.rglob("pwned")]
 
 
+@pytest.mark.hipcc
 @slow
 @pytest.mark.parametrize(
     "benchmark",
@@ -213,6 +224,7 @@ def test_the_call_of_each_benchmark_has_the_config_that_it_is_bound_to(capsys, t
     assert found["equal"] >= found["kernels"] // 2 > 0
 
 
+@pytest.mark.hipcc
 @slow
 def test_values_that_what_is_called_does_not_take_are_told(capsys, tmp_path, monkeypatch):
     made = changed_tree(tmp_path, {REDUCE: with_entry()})
@@ -236,9 +248,9 @@ def test_values_that_what_is_called_does_not_take_are_told(capsys, tmp_path, mon
     ("given", "status", "message"),
     [
         (("--hipcc", "absent"), 3, "absent (from --hipcc) is missing"),
-        (("--arch", "unknown"), 2, "this hipcc does not compile for unknown"),
-        (("--arch", "sm90"), 2, "this hipcc does not compile for sm90"),
-        (("-R", "nothing"), 2, "nothing is bound that matches -R 'nothing'"),
+        with_hipcc(("--arch", "unknown"), 2, "this hipcc does not compile for unknown"),
+        with_hipcc(("--arch", "sm90"), 2, "this hipcc does not compile for sm90"),
+        with_hipcc(("-R", "nothing"), 2, "nothing is bound that matches -R 'nothing'"),
     ],
 )
 def test_what_cannot_be_compiled_is_told(capsys, tmp_path, given, status, message):
@@ -263,6 +275,7 @@ def test_a_tree_of_cub_is_compiled_by_nvcc(capsys):
     assert "--hipcc names a compiler for GPUs of AMD" in err
 
 
+@pytest.mark.hipcc
 def test_pickers_are_not_compiled_and_it_is_said_why(capsys, tmp_path):
     tree = make_toy(tmp_path / "toy")
     status, _, err = verify(capsys, tree, "-R", "rocprim.device_reduce$", against=str(tree))

@@ -6,7 +6,12 @@ from tests.configs.places import by_hand_tree
 from tests.configs.test_planned_tables import KEYS, PAIR, plant
 from tests.configs.tuned import applied, as_json
 
-pytestmark = [pytest.mark.trees, pytest.mark.hip, pytest.mark.slow, pytest.mark.usefixtures("wide")]
+pytestmark = [
+    pytest.mark.trees,
+    pytest.mark.hipcc,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("wide"),
+]
 
 THREE = {"value_type": "int", "channels": "3", "active_channels": "3"}
 OLDEST = [

@@ -38,6 +38,7 @@ from tests.configs.toy_pickers import (
 )
 from tests.configs.tuned import applied, measured
 from tests.results.rocprim_files import text_of
+from tests.tiers import sampled
 
 pytestmark = pytest.mark.usefixtures("wide")
 
@@ -226,18 +227,14 @@ NAMED = PICKERS[0].replace("key_type", "T").replace("'T'", "'key_type'")
 NOTHING = OTHER.replace("    return", "    if constexpr(true)\n        return")
 
 
-@pytest.mark.parametrize(
-    ("name", "first", "reason"),
-    [
-        ("float", PICKERS[0], "no architecture has a config for float"),
-        ("short", NAMED, "calls its types otherwise"),
-        (
-            "short",
-            PICKERS[0].replace(OTHER, NOTHING),
-            "has no place for kernel_config.block_size",
-        ),
-    ],
-)
+REJECTED = [
+    ("float", PICKERS[0], "no architecture has a config for float"),
+    ("short", NAMED, "calls its types otherwise"),
+    ("short", PICKERS[0].replace(OTHER, NOTHING), "has no place for kernel_config.block_size"),
+]
+
+
+@pytest.mark.parametrize(("name", "first", "reason"), sampled(REJECTED, REJECTED[0]))
 def test_what_cannot_be_added_is_rejected_with_its_reason(capsys, tmp_path, name, first, reason):
     root = make_toy(tmp_path / "toy", header(first, *PICKERS[1:]))
     told, gone, _ = written(capsys, root, "gfx942:mi300x", {name: {"bs": 64}})
@@ -251,6 +248,7 @@ def test_what_no_target_is_for_gets_nothing_of_its_own():
     assert spot.too_broad == "what no target is for has what another target has: tune that one"
 
 
+@pytest.mark.slow
 def test_an_architecture_whose_targets_are_of_gpus_is_not_one_of_them(capsys, toy):
     told, gone, _ = written(capsys, toy, "gfx942", {"int": {"bs": 64}})
     assert gone == []

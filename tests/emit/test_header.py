@@ -24,6 +24,7 @@ def test_what_a_database_says_stays_in_its_comment():
     assert "// Measured on H200 #error \\, CUDA 13 #error, CCCL v3.6.0: a\\ #error b.db" in head
 
 
+@pytest.mark.slow
 def test_selectors_of_one_policy_are_not_shown_in_one_environment():
     names = ("reduce.deterministic", "reduce.nondeterministic")
     workload = {"T": "F32", "OffsetT": "I32"}
@@ -95,6 +96,7 @@ def test_the_example_of_an_arg_reduction_is_the_call_that_finds_the_selector(
     assert tuned_threads(one) <= set(found[one.name].values())
 
 
+@pytest.mark.slow
 def test_the_example_for_maxima_alone_asks_for_maxima():
     one = benchmark("3.6.0", "reduce.arg_extrema")
     workload = {"T": "F32", "Operation": "arg_max"}

@@ -57,7 +57,7 @@ def is_whole(db):
     return found
 
 
-@pytest.mark.parametrize("number", sampled(TIMES, 0, 1, 2))
+@pytest.mark.parametrize("number", sampled(TIMES, 1, left=TIMES[20:]))
 def test_a_measurement_that_is_killed_goes_on(tmp_path, moments, number):
     db, moment = tmp_path / "run.db", drawn(moments, number)
     measured = {"rounds": ROUNDS, "noise": True}
@@ -79,7 +79,7 @@ def test_a_measurement_that_is_killed_goes_on(tmp_path, moments, number):
     assert [one.name for one in tmp_path.glob("run.db*")] == ["run.db"]
 
 
-@pytest.mark.parametrize("number", sampled(TIMES, 0, 1, 2))
+@pytest.mark.parametrize("number", sampled(TIMES, 1, left=TIMES[20:]))
 def test_a_worker_that_is_killed_costs_nothing(tmp_path, moments, number):
     """Whoever is at work then is asked once more."""
     db, moment = tmp_path / "run.db", drawn(moments, number)

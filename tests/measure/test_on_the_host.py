@@ -15,7 +15,7 @@ from policygen.measure.runs import RuntimePoint, WorkloadRun
 from tests.measure import compiled
 from tests.measure.stub import OUT_OF_MEMORY, Arena, Launch, stub
 from tests.measure.test_sorting_units import ALGORITHMS
-from tests.tiers import EVERY_UNIT, of_each, sampled
+from tests.tiers import earlier, sampled
 
 SMS, GUARD = 132, 256
 
@@ -120,13 +120,20 @@ def _cases() -> list[Case]:
             for version in ("3.6.0", "3.0.1")
             for benchmark, lot in SEEN.items()
             if benchmark in compiled.benchmarks(version)
-            for axes in (lot if EVERY_UNIT else lot[:1])
+            for axes in lot
             if axes.keys() <= compiled.benchmarks(version)[benchmark].axes.keys()
         ),
     ]
 
 
-CASES = sampled(dict.fromkeys([QUICK, *of_each((case.version, case) for case in _cases())]), QUICK)
+def _left(cases: list[Case]) -> list[Case]:
+    """Second workloads of a benchmark, and what earlier versions have."""
+    second = [case for case in cases if dict(case.axes) in SEEN.get(case.benchmark, ())[1:]]
+    first = [case for case in cases if case not in second]
+    return [*second, *earlier((case.version, case) for case in first)]
+
+
+CASES = sampled(dict.fromkeys([QUICK, *_cases()]), QUICK, left=_left(_cases()))
 
 
 class Called:

@@ -6,9 +6,9 @@ from policygen.app.new_benchmark import new_benchmark
 from policygen.bindings import load
 from policygen.model.labels import parse_label
 from tests.own.checkouts import EARLIER_HELPER, make_benchmarks, place_in
-from tests.own.test_hub_benchmark import CALLS, FLAGS, TREES, workload_of
+from tests.own.test_hub_benchmark import CALLS, FLAGS, TREES, called, workload_of
 from tests.own.test_new_benchmark_compiles import compiles
-from tests.tiers import EVERY_UNIT, sampled, slow
+from tests.tiers import sampled, slow, without
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 SIZES = "[[size]]\nelements = 65536\n"
@@ -75,6 +75,7 @@ CASES = {
 }
 """A workload, a variant, its hub, the policy in that, and what it is."""
 EVERY = [(version, name) for version in TREES for name in CASES]
+EARLIER = ("2.8.2", "3.1.4")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,10 @@ def lines_of(parameters, values):
     return [f"#define {one.macro} {values[one.label]}" for one in parameters]
 
 
-@pytest.mark.parametrize(("version", "name"), sampled(EVERY, ("3.0.1", "radix_sort")))
+@pytest.mark.parametrize(
+    ("version", "name"),
+    sampled(EVERY, left=[one for one in EVERY if one[0] in EARLIER]),
+)
 def test_the_policy_is_what_the_label_says(trees, tmp_path, version, name):
     """Counts for elements of 4 bytes are scaled, and others are as they stand."""
     text, label, hub, policy, fields = CASES[name]
@@ -121,9 +125,11 @@ def test_base_has_cubs_own_hub(trees, tmp_path):
 
 
 @slow
-@pytest.mark.parametrize("base", [True, False] if EVERY_UNIT else [False])
+@pytest.mark.parametrize("base", without([True, False], True))
 @pytest.mark.parametrize(
-    ("version", "call"), [one for one in CALLS if EVERY_UNIT or one.values[0] == TREES[-1]]
+    ("version", "call"),
+    without(CALLS, *(one for one in CALLS if one[0] != TREES[-1])),
+    ids=called,
 )
 def test_every_algorithm_compiles(trees, tmp_path, version, call, base):
     (like,) = (

@@ -14,7 +14,7 @@ from tests.measure import compiled
 from tests.measure.stub import OUT_OF_MEMORY, Arena
 from tests.measure.test_on_the_host import Called
 from tests.own.written import EXAMPLE
-from tests.tiers import EVERY_UNIT
+from tests.tiers import without
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 VERSION = "3.6.0"
@@ -123,7 +123,7 @@ COUNTED = {"DeviceMemcpy::Batched"}
 
 def cases():
     names = sorted({call.algorithm for binding in load.bindings() for call in binding.own})
-    return [name for name in names if EVERY_UNIT or name in SAMPLE]
+    return without(names, *(name for name in names if name not in SAMPLE))
 
 
 def write(folder, algorithm):

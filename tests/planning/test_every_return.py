@@ -8,7 +8,7 @@ from policygen.dialects.header import read_header
 from tests.planning.test_every_family import check, same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import changed_tree, root
-from tests.tiers import EVERY_UNIT, sampled, slow
+from tests.tiers import slow, without
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 # Why a workload gets nothing; all of them tell what decides it.
@@ -37,12 +37,12 @@ WRITTEN = {
 }
 
 
-IN_CI = {("3.6.0", "sm90", "only"), ("3.6.0", "sm100", "later")}
-"""A plan of a whole tree takes minutes; `make test-units` has all of them."""
-CASES = [case for case in WRITTEN if EVERY_UNIT or case in IN_CI]
+CHOSEN = {("3.6.0", "sm90", "only"), ("3.6.0", "sm100", "later")}
+"""A plan of a whole tree takes minutes."""
 
 
-@pytest.mark.parametrize(("version", "arch", "reach"), sampled(CASES, ("3.6.0", "sm90", "only")))
+@slow
+@pytest.mark.parametrize(("version", "arch", "reach"), without(WRITTEN, *WRITTEN.keys() - CHOSEN))
 def test_every_return_is_updated_or_added(version, arch, reach):
     planned = Planned(
         root(version), winners(version), together=same_for_all, arch=arch, force=True, reach=reach

@@ -22,11 +22,11 @@ from policygen.proof.sites import places
 from tests.brute import CAPABILITIES, Printer, program, run
 from tests.family_changes import changed
 from tests.probing import changed_tree, header, read, root
-from tests.tiers import in_ci
+from tests.tiers import without
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
-CASES = in_ci(
+CASES = without(
     [
         ("2.8.2", "tuning_histogram.cuh", "value", 0, True),
         ("3.0.1", "tuning_reduce.cuh", "key", 0, True),

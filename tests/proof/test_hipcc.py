@@ -132,7 +132,7 @@ def test_why_an_architecture_is_not_compiled_for_is_told(tmp_path, words, refusa
     assert (target.identity, target.refusal) == ("", refusal)
 
 
-@pytest.mark.hip
+@pytest.mark.hipcc
 def test_the_real_one_compiles_for_what_it_knows_and_says_why_not_for_others(monkeypatch):
     monkeypatch.delenv("ROCM_PATH", raising=False)
     found = find_hipcc()

@@ -90,7 +90,7 @@ def test_a_tree_whose_chains_work_in_another_way_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "axes", "sizes"),
     [
-        ("reduce.sum", {"T": ["I8"]}, {"AccumT": 4, "axis::T": 1}),
+        pytest.param("reduce.sum", {"T": ["I8"]}, {"AccumT": 4, "axis::T": 1}, marks=slow),
         pytest.param("reduce.sum", {"T": ["I64"]}, {"AccumT": 8, "axis::T": 8}, marks=slow),
         ("radix_sort.pairs", {"KeyT": ["I8"], "ValueT": ["I128"]}, {"DominantT": 16}),
         pytest.param("scan.exclusive.sum", {"T": ["I16"]}, {"AccumT": 4}, marks=slow),

@@ -145,6 +145,7 @@ def test_nothing_else_is_reported_than_what_was_planted(planted, clean):
     assert result.entries == clean.entries == 440
 
 
+@pytest.mark.slow
 def test_what_the_clean_tree_has_is_what_is_known_of_it(clean):
     """CUB 3.0.1, with the workloads of benchmarks and one offset type."""
     told_of = {(each.header, each.cause) for each in clean.unreachable}

@@ -295,6 +295,7 @@ def test_a_page_escapes_what_strangers_wrote(tmp_path: Path):
     assert page.count("&lt;script&gt;") > 2
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize(
     ("width", "scheme"), sampled([(400, "dark"), (1200, "light")], (400, "dark"))
 )

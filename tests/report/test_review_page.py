@@ -141,6 +141,7 @@ def open_all(shown):
     shown.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize(
     ("width", "scheme"),
     sampled(product((400, 1200), ("light", "dark")), (400, "dark")),
@@ -154,6 +155,7 @@ def test_it_is_readable_everywhere(page, width, scheme):
         assert shown.locator("script").count() == 1
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [1000, 1200])
 def test_the_first_screen_answers_the_four_questions(page, width):
     with opened(page, width=width) as (shown, _):
@@ -208,6 +210,7 @@ def test_what_could_keep_it_from_being_merged_stands_out_first():
     ]
 
 
+@pytest.mark.browser
 def test_filters_keep_the_entries_that_fit(page):
     with opened(page) as (shown, _):
         count = shown.locator("#count")
@@ -225,6 +228,7 @@ def test_filters_keep_the_entries_that_fit(page):
         assert count.text_content() == "1 entry"
 
 
+@pytest.mark.browser
 def test_headers_stand_side_by_side_with_colours(page):
     with opened(page) as (shown, _):
         table = shown.locator(".diff")

@@ -228,6 +228,7 @@ def page(tmp_path):
     return write
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize(
     ("width", "scheme"),
     sampled(product((400, 1200), ("light", "dark")), (400, "dark")),

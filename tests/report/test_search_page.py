@@ -50,6 +50,7 @@ def titles(page):
     return [one.find("title").text for one in parsed(page)]
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize(
     ("width", "scheme"),
     sampled(product((400, 1280), ("light", "dark")), (400, "dark")),
@@ -74,8 +75,9 @@ def test_it_is_readable_everywhere(document, tmp_path, width, scheme):
             assert faults(shown) == []
 
 
+@pytest.mark.browser
 @pytest.mark.slow
-def test_figures_have_colours_of_the_page_alone(document, tmp_path):
+def test_figures_follow_the_colours_of_the_page(document, tmp_path):
     path = tmp_path / "search.html"
     path.write_text(render(document))
     found = {}
@@ -87,6 +89,9 @@ def test_figures_have_colours_of_the_page_alone(document, tmp_path):
                 " return s.fill + s.stroke })"
             )
     assert all(a != b for a, b in zip(found["light"], found["dark"], strict=True))
+
+
+def test_figures_set_no_colour_themselves(document):
     for one in parsed(render(document)):
         assert not [
             e for e in one.iter() if {"fill", "stroke", "style"} & set(e.attrib) and e != one

@@ -16,6 +16,7 @@ from policygen.results.merge import merge
 from policygen.results.top import rank
 from policygen.results.writing import remove
 from tests.results.build import ALGORITHM, Builder, simple
+from tests.tiers import sampled
 
 EVIL = "ipt_19.tpb_384.a\n#define private public\ninline int evil(){return 1;}\n//_1"
 TABLE = f"{ALGORITHM}.base"
@@ -163,15 +164,19 @@ def test_numbers_of_400_000_digits_are_sorted_and_told(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ["db", "info", "PIPE"],
+    sampled(
+        [
+            ["db", "info", "PIPE"],
+            ["db", "top", "PIPE"],
+            ["db", "top", "DB", "--base", "PIPE"],
+            ["db", "choose", "DB", "--confirm", "PIPE"],
+            ["db", "merge", "PIPE", "-o", "OUT"],
+            ["db", "export", "PIPE", "-o", "OUT.csv"],
+            ["plan", "--db", "PIPE", "--arch", "sm90"],
+        ],
         ["db", "top", "PIPE"],
         ["db", "top", "DB", "--base", "PIPE"],
-        ["db", "choose", "DB", "--confirm", "PIPE"],
-        ["db", "merge", "PIPE", "-o", "OUT"],
-        ["db", "export", "PIPE", "-o", "OUT.csv"],
-        ["plan", "--db", "PIPE", "--arch", "sm90"],
-    ],
+    ),
     ids=" ".join,
 )
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path, command):

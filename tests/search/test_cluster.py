@@ -134,6 +134,7 @@ def test_a_worker_that_ends_while_it_compiles_costs_time_alone(cluster, compiler
     assert len(cluster.compiled()) == 2
 
 
+@pytest.mark.slow
 def test_a_unit_that_ends_all_workers_is_said_to(cluster, compiler):
     cluster.does(compile="ends its worker")
     with pytest.raises(ProcessError) as caught:

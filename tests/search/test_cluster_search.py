@@ -152,6 +152,7 @@ def test_a_client_that_is_killed_goes_on_at_once(run, ratios, tmp_path, capsys, 
     assert len(set(after)) == len(after)
 
 
+@pytest.mark.slow
 def test_ctrl_c_gives_the_gpus_back(run, ratios, tmp_path, capsys):
     with client(tmp_path, ratios.address, "-q") as process:
         wait_for_rows(tmp_path, 1)

@@ -10,12 +10,12 @@ from policygen.source.brackets import closing_angle, closing_brace, split_list, 
 # "struct sm90_tuning", "struct alignas(8) sm100_small_key_tuning", "class CUB_VISIBLE sm80_tuning"
 _NAME = re.compile(
     rb"(?:struct(?<=\bstruct)|class(?<=\bclass))\s+"
-    rb"(?:\[\[[^\]]*\]\]\s*|(?!sm\d)[A-Za-z_]\w*+(?:\s*+\([^()]*\)\s*+|\s++))*+(sm(\d{2,3})_\w+)\s*"
+    rb"(?:\[\[[^\]]*\]\]\s*|(?!sm\d)[A-Za-z_]\w*+(?:\s*+\([^()]*\)\s*+|\s++))*(sm(\d{2,3})_\w+)\s*"
 )
 _TEMPLATE = re.compile(rb"\btemplate\s*<")
 # Between `template <…>` and `struct` there may be attributes, a macro or a constraint.
 _BETWEEN = re.compile(
-    rb"\s*+(?:[A-Z_][A-Z_0-9]*+(?:\s*+\([^()]*+\))?+\s*+)*+(?:requires\b.*)?", re.DOTALL
+    rb"\s*+(?:[A-Z_][A-Z_0-9]*+(?:\s*+\([^()]*+\))?\s*+)*(?:requires\b.*)?", re.DOTALL
 )
 # What only a declaration can be; not "friend struct sm90_x<T>"
 _DECLARES = re.compile(

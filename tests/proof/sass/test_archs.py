@@ -94,6 +94,7 @@ def reductions(text):
     return read_changed(path, text.encode())
 
 
+@pytest.mark.slow
 def test_configs_are_for_their_own_architecture():
     text = text_of(REDUCE)
     place = text.index("target_arch::gfx908)")

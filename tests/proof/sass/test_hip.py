@@ -19,8 +19,6 @@ from policygen.proof.sass.hip import HipTools
 from policygen.proof.sass.unit_job import Job, UnitHeaders
 from tests.configs.toy import REDUCE, make_toy
 
-pytestmark = pytest.mark.hip
-
 TEXT = """\
 template <int Threads>
 __attribute__((global)) void sum(const int* in, int* out)
@@ -63,12 +61,14 @@ def named(headers, tools, cache):
     return preprocess(headers, Listings().of(headers.includes), tools, cache)
 
 
+@pytest.mark.hipcc
 def test_it_compiles_for_what_hipcc_does_alone(tools):
     assert tools.archs == ("gfx90a",)
     assert str(tools) == find_hipcc().name
     assert pickle.loads(pickle.dumps(tools)) == tools
 
 
+@pytest.mark.hipcc
 def test_where_headers_stand_and_their_comments_do_not_matter(tools, cache, tmp_path):
     one = included(tmp_path / "one", "const char* file = __FILE__;\n")
     two = included(tmp_path / "two", "// a comment\n\nconst char* file = __FILE__;\n")
@@ -78,11 +78,13 @@ def test_where_headers_stand_and_their_comments_do_not_matter(tools, cache, tmp_
     assert names[0] == names[1] != names[2]
 
 
+@pytest.mark.hipcc
 def test_a_header_that_asks_for_the_unit_is_no_answer(tools, cache, tmp_path):
     with pytest.raises(UnprovableError, match="asks for the name of the file that is compiled"):
         named(included(tmp_path / "one", "auto* file = __BASE_FILE__;\n"), tools, cache)
 
 
+@pytest.mark.hipcc
 def test_kernels_are_listed_or_sealed_and_compiled_once(tools, cache, tmp_path):
     (listed,) = disassemble(job(), tools, cache)
     (sealed,) = build(job(), tools, cache)
@@ -95,6 +97,7 @@ def test_kernels_are_listed_or_sealed_and_compiled_once(tools, cache, tmp_path):
     assert isinstance(build(job(content="other"), none, cache), Exception)
 
 
+@pytest.mark.hipcc
 def test_the_assembly_is_kept_beside_what_was_read_of_it(tools, cache, monkeypatch, tmp_path):
     (listed,) = disassemble(job(), tools, cache)
     for path in (cache / "sass").iterdir():
@@ -108,6 +111,7 @@ def test_the_assembly_is_kept_beside_what_was_read_of_it(tools, cache, monkeypat
     assert disassemble(job(), tools, cache) == (listed,)
 
 
+@pytest.mark.hipcc
 def test_what_is_refused_is_told_with_its_place(tools, cache):
     found = build(job("int value = nonsense;\n"), tools, cache)
     assert isinstance(found, RefusedError)
@@ -115,6 +119,7 @@ def test_what_is_refused_is_told_with_its_place(tools, cache):
     assert f"{tools.clang} " in str(found)
 
 
+@pytest.mark.hipcc
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -133,6 +138,7 @@ def test_one_that_lies_is_not_believed(tools, cache, tmp_path, text, message):
     assert found.remedy == "Nothing is said of it. Is this hipcc whole?"
 
 
+@pytest.mark.hipcc
 def test_a_unit_without_kernels_is_never_kept(tools, cache):
     for _ in range(2):
         found = build(job("int value;\n"), tools, cache)
