@@ -24,8 +24,8 @@ _PER_VALUE = 32
 """Bytes that a value of a document has at least, on average, in one of the largest size."""
 # Texts and comments of JSON and TOML, up to the end of the document where one is not closed
 _TEXT = re.compile(
-    rb"""(?s)"{3}(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)"""
-    rb"""|"(?:[^"\\\n]++|\\.)*+"?|'[^'\n]*+'?|\#[^\n]*+"""
+    rb"""(?s)"{3}(?:[^"\\]++|\\.|"(?!""))*(?:"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)"""
+    rb"""|"(?:[^"\\\n]++|\\.)*"?|'[^'\n]*+'?|\#[^\n]*+"""
 )
 _DOTTED = re.compile(rb"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){%d}" % DEPTH)
 _AS_LISTS = bytes.maketrans(b"{}", b"[]")
