@@ -103,7 +103,9 @@ class History:
         layouts = shipped().layouts
         parts = (*layouts.checkout, *layouts.beside_checkout)
         with tarfile.open(fileobj=BytesIO(self._ask("archive", revision, "--", *parts))) as file:
-            file.extractall(folder, filter="data")
+            # Python before 3.11.4 has no filters, and git no path that leads out of a tree.
+            file.extraction_filter = getattr(tarfile, "data_filter", None)
+            file.extractall(folder)
         return folder
 
     def _ask(self, *words: str) -> bytes:

@@ -40,7 +40,8 @@ def built(tmp_path_factory):
     build("sdist", ROOT, folder)
     (sdist,) = folder.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "source", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4
+        archive.extractall(folder / "source")
     build("wheel", folder / "source" / f"policygen-{__version__}", folder)
     (wheel,) = folder.glob("*.whl")
     return sdist, wheel
