@@ -48,6 +48,7 @@ check: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m benchmarks.house
 	$(BIN)/python -m pytest -q tests/test_imports.py
 
 # For hours, with other seeds each time; SEED repeats one. `make test` tries a sample.
@@ -60,7 +61,7 @@ fuzz: .venv/installed-dev
 	$(BIN)/python -m tests.fuzz.stores --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.kills --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.test_rewrites $(COUNT)
-	POLICYGEN_FUZZ=20 $(BIN)/python -m pytest -q tests/fuzz/test_sass_fakes.py tests/source/test_fuzz.py
+	POLICYGEN_FUZZ=20 $(BIN)/python -m pytest -q tests/fuzz/test_sass_fakes.py tests/headers/test_fuzz.py
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.run

@@ -11,7 +11,7 @@ from benchmarks.measure import Commands, Figure, run
 from benchmarks.scan import fresh
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen.proof.toolchain import find_toolchain
-from policygen.tree import open_tree, tuning_headers
+from policygen.trees import open_tree, tuning_headers
 
 ROUNDS = 3
 VERSION = "3.0.1"

@@ -22,18 +22,15 @@ from pathlib import Path
 
 import numpy as np
 
-from policygen.model.labels import BASE
 from policygen.model.results import Choice, Rules, RunKey, ScoredVariant
-from policygen.results.case import Case, Part
-from policygen.results.choose import Basis, choose, runs_needed, shrunken
-from policygen.results.confidence import deviation, luck
-from policygen.results.confirm import confirm, finalists
-from policygen.results.database import Database
-from policygen.results.load import Floats
-from policygen.results.luck import FINALISTS, MOST
-from policygen.results.measured_noise import NoiseKey, noise_key
-from policygen.results.score import Scores, score_case
-from policygen.results.table import ResultTable
+from policygen.model.workload import BASE
+from policygen.results.cases import Case, Part
+from policygen.results.choice import Basis, choose, confirm, finalists, runs_needed, shrunken
+from policygen.results.database import Database, Floats
+from policygen.results.noise import FINALISTS, MOST
+from policygen.results.own_tables import NoiseKey, noise_key
+from policygen.results.score import Scores, deviation, luck, score_case
+from policygen.results.tables import ResultTable
 
 MEASURED = Path(__file__).parents[1] / "fixtures/measured"
 NAMES = ("cub.bench.reduce.sum", "cub.bench.select.if", "cub.bench.radix_sort.keys")

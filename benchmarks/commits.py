@@ -27,18 +27,18 @@ from benchmarks.replaying import (
     tunings,
     written,
 )
-from policygen import PolicygenError, open_session, tree
+from policygen import PolicygenError, open_session, trees
 from policygen.app.reading import read_tree
 from policygen.app.session import Session
 from policygen.errors import ProcessError
 from policygen.git import ENVIRONMENT, INSTALL
 from policygen.model.arch import arch_number
-from policygen.model.resolve import ResolvedRow
+from policygen.model.selection import ResolvedRow
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point, in_words
 from policygen.planning.judge import differs
 from policygen.process import output
-from policygen.tree.manifest import shipped
+from policygen.trees.manifest import shipped
 
 # "// ipt_20.tpb_256.ns_0": two parameters at least, or their number would be part of any name
 LABEL = r"[a-z]_-?[0-9]+\.[a-z]+[0-9a-z]*_-?[0-9]+"
@@ -204,7 +204,7 @@ def stayed(labelled: Mapping[Point, str], had: Rows, upstream: Rows) -> dict[Poi
 
 def changed(before: Session, after: Session) -> tuple[str, ...]:
     """The tuning headers that both trees have, and that differ."""
-    old, new = ({p.name: p for p in tree.tuning_headers(side.cub)} for side in (before, after))
+    old, new = ({p.name: p for p in trees.tuning_headers(side.cub)} for side in (before, after))
     both = sorted(old.keys() & new.keys())
     return tuple(name for name in both if old[name].read_bytes() != new[name].read_bytes())
 
@@ -232,7 +232,7 @@ def unread(before: Session, after: Session, headers: Sequence[str]) -> frozenset
     old, new = (
         {
             label.decode()
-            for path in tree.tuning_headers(side.cub)
+            for path in trees.tuning_headers(side.cub)
             if path.name in headers
             for label in _LABELS.findall(path.read_bytes())
         }

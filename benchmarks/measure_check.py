@@ -19,7 +19,7 @@ from policygen import Effort, PolicygenError, VariantsWanted, measure_variants, 
 from policygen.app.filters import Filter
 from policygen.app.measure_checkout import measure_checkout
 from policygen.app.session import Session
-from policygen.measure.gpus import find_gpu
+from policygen.gpu.machine import find_gpu
 from policygen.model.measured import MeasuredVariant, MeasuredVariants
 from policygen.process import Child, module
 

@@ -15,15 +15,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from policygen import PolicygenError, new_benchmark
-from policygen.measure.checkout import BenchmarkCheckout, open_checkout
-from policygen.measure.gpus import find_gpu
-from policygen.measure.locks import gpu_lock
-from policygen.measure.nvbench_library import find_library
-from policygen.measure.nvbench_program import NvbenchSettings, run_arguments, run_program
-from policygen.measure.programs import ProgramCompiler, build_programs
-from policygen.model.labels import BASE
-from policygen.performance.separate import SeparateTimes
-from policygen.performance.verdicts import Judge
+from policygen.gpu.checkout import (
+    BenchmarkCheckout,
+    ProgramCompiler,
+    build_programs,
+    find_library,
+    open_checkout,
+)
+from policygen.gpu.checkout_rounds import NvbenchSettings, run_arguments, run_program
+from policygen.gpu.comparison import Judge, SeparateTimes
+from policygen.gpu.machine import find_gpu, gpu_lock
+from policygen.model.workload import BASE
 from policygen.proof.toolchain import find_toolchain
 
 FOLDER = "policygen_check"

@@ -15,21 +15,19 @@ from pathlib import Path
 from policygen import PolicygenError, VariantsWanted, measure_variants, open_session
 from policygen.app.filters import Filter
 from policygen.app.measure import Effort
-from policygen.app.measuring import chosen_workloads, open_workloads
+from policygen.app.measured_workloads import chosen_workloads, open_workloads
 from policygen.app.performance import PerformanceEffort, measure_change
-from policygen.app.performance_objects import PreparedChange, Runs
+from policygen.app.performance_trees import PreparedChange, Runs
 from policygen.app.session import Session
 from policygen.errors import InputError
-from policygen.measure.compiling import Candidate, WorkloadToCompile
-from policygen.measure.gpus import find_gpu
-from policygen.measure.meaning import Policy
-from policygen.measure.opened import OpenedWorkload
-from policygen.measure.public import PublicWorkload
-from policygen.measure.runs import WorkloadRun
-from policygen.measure.units import PublicPolicy, inputs_text, variants_text
-from policygen.model.performance import VerifyPerformance
+from policygen.gpu.changes import AFTER
+from policygen.gpu.compiling import Candidate, WorkloadToCompile
+from policygen.gpu.machine import find_gpu
+from policygen.gpu.opened import OpenedWorkload, PublicWorkload
+from policygen.gpu.space import Policy
+from policygen.gpu.units import PublicPolicy, WorkloadRun, inputs_text, variants_text
+from policygen.model.verdicts import VerifyPerformance
 from policygen.model.workload import Point, in_words, point_of
-from policygen.performance.changes import AFTER
 
 EQUAL = (
     ("cub.bench.reduce.sum$", ("T=[I8,I16,F32,F64]", "OffsetT=I32")),

@@ -11,7 +11,7 @@ from benchmarks.scan import fresh
 from policygen.bindings.load import bound
 from policygen.proof.probe import workloads
 from policygen.proof.toolchain import find_toolchain
-from policygen.proof.unit import Section, context, render
+from policygen.proof.units import Section, context, render
 
 VERSION = "3.0.1"
 ROUNDS = 3
@@ -106,7 +106,7 @@ def main(root: str) -> None:
 
     from policygen.proof.answers import pack
     from policygen.proof.compile import TranslationUnit, compile_all
-    from policygen.proof.unit import identity
+    from policygen.proof.units import identity
 
     made = []
     for section in sections():

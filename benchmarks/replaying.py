@@ -8,16 +8,15 @@ from fixtures.databases.every import GPUS, Workload, benchmark_database, benchma
 from policygen import Filter, Options, Planned, ResultFiles, plan_tunings, resolve_workloads
 from policygen.app.reading import read_tree
 from policygen.app.session import Session
-from policygen.bindings.archs import archs
-from policygen.bindings.expected import value_name
-from policygen.dialects.sites import site_of
-from policygen.model.plan import Action
-from policygen.model.resolve import ResolvedRow
-from policygen.model.selection import Values
+from policygen.bindings.variants import value_name
+from policygen.bindings.words import archs
+from policygen.headers.protocol import site_of
+from policygen.model.plans import Action
+from policygen.model.selection import ResolvedRow, Values
 from policygen.model.tuning import Entry, Family, TuningHeader, Value
 from policygen.model.workload import Point
 from policygen.planning.judge import differs
-from policygen.tree.manifest import shipped
+from policygen.trees.manifest import shipped
 
 SAME, SAID_OTHERWISE = "same", "label says otherwise"
 REJECTED, WRONG = "rejected", "tool wrong"

@@ -35,8 +35,8 @@ from policygen import open_session
 from policygen.app.reading import read_tree
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
-from policygen.model.base import Span
-from policygen.source.splice import edit_at, splice
+from policygen.headers.spelling import edit_at, splice
+from policygen.model.records import Span
 
 
 def deleted(tree: Path, arch: str) -> list[Replayed]:

@@ -12,7 +12,7 @@ from benchmarks import apply, databases, probe, review, sass, scan
 from benchmarks.measure import ROUNDS, measure, show
 from policygen import __version__
 from policygen.paths import cache_folder, write_atomically
-from policygen.tree import fetch
+from policygen.trees import fetch
 
 HERE = Path(__file__).resolve().parent
 

@@ -12,14 +12,12 @@ from pathlib import Path
 from benchmarks.apply import own_tree
 from benchmarks.measure import Commands, Figure, run
 from benchmarks.scan import fresh
-from policygen.proof.sass.build import Tools
-from policygen.proof.sass.calls import Wanted, calls
-from policygen.proof.sass.kernel_diff import diff, summary
-from policygen.proof.sass.listing import read_listing
-from policygen.proof.sass.names import demangled
-from policygen.proof.sass.pairs import pairs, verdict
+from policygen.proof.kernel_build import Tools
+from policygen.proof.kernel_calls import Wanted, calls
+from policygen.proof.kernel_code import read_listing
+from policygen.proof.kernel_comparison import demangled, diff, pairs, summary, verdict
 from policygen.proof.toolchain import find_disassembler, find_toolchain
-from policygen.tree import open_tree
+from policygen.trees import open_tree
 
 ROUNDS = 3
 VERSION = "3.0.1"

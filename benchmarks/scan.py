@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Commands, run
-from policygen import resources
+from policygen import rendering
 
 VERSION = "3.6.0"
 FLOOR = Path(__file__).with_name("floor.py")
@@ -16,7 +16,7 @@ def commands(root: Path, work: Path) -> Commands:
     policygen = [sys.executable, "-m", "policygen"]
     scan = [*policygen, "scan", "--json", "--cub", str(root)]
     tuning = root / "cub/device/dispatch/tuning"
-    prelude = resources.folder("templates") / "scan/prelude.h"
+    prelude = rendering.folder("templates") / "scan/prelude.h"
     floor = [sys.executable, str(FLOOR), str(tuning), str(prelude)]
     return {
         f"floor: libclang parses the headers of {VERSION}": (lambda: run(floor, work), None),

@@ -21,12 +21,11 @@ from pathlib import Path
 
 from policygen.app.inputs import ResultFiles, open_inputs
 from policygen.app.search_replay import BATCH, SAMPLES, recorded_spaces
-from policygen.results.top import Warnings
-from policygen.search.recorded import RecordedSpace
-from policygen.search.replay import Curve, best_after, curve_of, reached, replay
-from policygen.search.strategies.known import make_strategy
-from policygen.search.strategies.local import LocalSearch, LocalSettings
-from policygen.search.strategy import Strategy
+from policygen.gpu.local_search import LocalSearch, LocalSettings
+from policygen.gpu.replay import Curve, RecordedSpace, best_after, curve_of, reached, replay
+from policygen.gpu.strategies import make_strategy
+from policygen.gpu.strategy import Strategy
+from policygen.results.ranking import Warnings
 
 SPACES = Path(__file__).parents[1] / "fixtures/spaces"
 CHOSEN_BY = ("reduce_sum_F32", "scan_exclusive_sum_I8")

@@ -9,29 +9,33 @@ if TYPE_CHECKING:
     from policygen.app.apply import AppliedChange as AppliedChange
     from policygen.app.apply import apply_plan as apply_plan
     from policygen.app.apply import finish_applies as finish_applies
+    from policygen.app.apply import undo_applies as undo_applies
+    from policygen.app.audits import audit_coverage as audit_coverage
+    from policygen.app.audits import audit_lint as audit_lint
+    from policygen.app.audits import audit_reach as audit_reach
+    from policygen.app.benchmarks import new_benchmark as new_benchmark
     from policygen.app.benchmarks import read_tunables as read_tunables
-    from policygen.app.coverage import audit_coverage as audit_coverage
-    from policygen.app.database_files import merge_databases as merge_databases
-    from policygen.app.database_files import plot_workload as plot_workload
+    from policygen.app.databases import compare_databases as compare_databases
     from policygen.app.databases import cover_spaces as cover_spaces
     from policygen.app.databases import describe_databases as describe_databases
+    from policygen.app.databases import merge_databases as merge_databases
+    from policygen.app.databases import plot_comparison as plot_comparison
+    from policygen.app.databases import plot_workload as plot_workload
     from policygen.app.databases import rank_variants as rank_variants
-    from policygen.app.db_compare import compare_databases as compare_databases
-    from policygen.app.db_compare import plot_comparison as plot_comparison
     from policygen.app.db_import import ImportedAs as ImportedAs
     from policygen.app.db_import import import_results as import_results
     from policygen.app.doctor import examine as examine
+    from policygen.app.effect import Planned as Planned
     from policygen.app.effect import verify_effect as verify_effect
     from policygen.app.emit import emit_selectors as emit_selectors
     from policygen.app.filters import Filter as Filter
     from policygen.app.inputs import ResultFiles as ResultFiles
+    from policygen.app.inputs import choose_rules as choose_rules
     from policygen.app.kernel_matrix import strategy_matrix as strategy_matrix
-    from policygen.app.lint import audit_lint as audit_lint
     from policygen.app.measure import Effort as Effort
     from policygen.app.measure import measure_variants as measure_variants
-    from policygen.app.measure_compile import compile_variants as compile_variants
-    from policygen.app.measure_variants import VariantsWanted as VariantsWanted
-    from policygen.app.new_benchmark import new_benchmark as new_benchmark
+    from policygen.app.measured_workloads import VariantsWanted as VariantsWanted
+    from policygen.app.measured_workloads import compile_variants as compile_variants
     from policygen.app.pages import render_page as render_page
     from policygen.app.performance import PerformanceEffort as PerformanceEffort
     from policygen.app.performance import verify_performance as verify_performance
@@ -40,12 +44,9 @@ if TYPE_CHECKING:
     from policygen.app.plan import Options as Options
     from policygen.app.plan import plan_tunings as plan_tunings
     from policygen.app.plan import read_plan as read_plan
-    from policygen.app.planned import Planned as Planned
-    from policygen.app.reach import audit_reach as audit_reach
     from policygen.app.resolve import compare_trees as compare_trees
     from policygen.app.resolve import resolve_workloads as resolve_workloads
     from policygen.app.review import review_change as review_change
-    from policygen.app.rules import choose_rules as choose_rules
     from policygen.app.sass import verify_sass as verify_sass
     from policygen.app.scan import scan_tunings as scan_tunings
     from policygen.app.search import SearchWanted as SearchWanted
@@ -58,49 +59,96 @@ if TYPE_CHECKING:
     from policygen.app.status import tree_status as tree_status
     from policygen.app.tune import TunedHeader as TunedHeader
     from policygen.app.tune import tune_program as tune_program
-    from policygen.app.undo import undo_applies as undo_applies
     from policygen.errors import PolicygenError as PolicygenError
     from policygen.steps import HowFar as HowFar
 
 # Nothing is loaded before it is asked for: the command line imports this, too.
 _EXPORTS = {
-    "app.apply": ("AppliedChange", "apply_plan", "finish_applies"),
-    "app.benchmarks": ("read_tunables",),
-    "app.coverage": ("audit_coverage",),
-    "app.database_files": ("merge_databases", "plot_workload"),
-    "app.databases": ("cover_spaces", "describe_databases", "rank_variants"),
-    "app.db_compare": ("compare_databases", "plot_comparison"),
-    "app.db_import": ("ImportedAs", "import_results"),
+    "app.apply": (
+        "AppliedChange",
+        "apply_plan",
+        "finish_applies",
+        "undo_applies",
+    ),
+    "app.audits": (
+        "audit_coverage",
+        "audit_lint",
+        "audit_reach",
+    ),
+    "app.benchmarks": (
+        "new_benchmark",
+        "read_tunables",
+    ),
+    "app.databases": (
+        "compare_databases",
+        "cover_spaces",
+        "describe_databases",
+        "merge_databases",
+        "plot_comparison",
+        "plot_workload",
+        "rank_variants",
+    ),
+    "app.db_import": (
+        "ImportedAs",
+        "import_results",
+    ),
     "app.doctor": ("examine",),
-    "app.effect": ("verify_effect",),
+    "app.effect": (
+        "Planned",
+        "verify_effect",
+    ),
     "app.emit": ("emit_selectors",),
     "app.filters": ("Filter",),
-    "app.inputs": ("ResultFiles",),
+    "app.inputs": (
+        "ResultFiles",
+        "choose_rules",
+    ),
     "app.kernel_matrix": ("strategy_matrix",),
-    "app.lint": ("audit_lint",),
-    "app.new_benchmark": ("new_benchmark",),
+    "app.measure": (
+        "Effort",
+        "measure_variants",
+    ),
+    "app.measured_workloads": (
+        "VariantsWanted",
+        "compile_variants",
+    ),
     "app.pages": ("render_page",),
-    "app.measure": ("Effort", "measure_variants"),
-    "app.measure_compile": ("compile_variants",),
-    "app.measure_variants": ("VariantsWanted",),
-    "app.performance": ("PerformanceEffort", "verify_performance"),
+    "app.performance": (
+        "PerformanceEffort",
+        "verify_performance",
+    ),
     "app.performance_files": ("compare_performance",),
     "app.performance_narrow": ("narrow_plan",),
-    "app.plan": ("Options", "plan_tunings", "read_plan"),
-    "app.planned": ("Planned",),
-    "app.reach": ("audit_reach",),
-    "app.resolve": ("compare_trees", "resolve_workloads"),
+    "app.plan": (
+        "Options",
+        "plan_tunings",
+        "read_plan",
+    ),
+    "app.resolve": (
+        "compare_trees",
+        "resolve_workloads",
+    ),
     "app.review": ("review_change",),
-    "app.rules": ("choose_rules",),
     "app.sass": ("verify_sass",),
     "app.scan": ("scan_tunings",),
-    "app.search": ("SearchWanted", "search_variants"),
-    "app.search_replay": ("Replaying", "replay_search"),
+    "app.search": (
+        "SearchWanted",
+        "search_variants",
+    ),
+    "app.search_replay": (
+        "Replaying",
+        "replay_search",
+    ),
     "app.search_report": ("report_search",),
-    "app.session": ("Session", "open_session"),
+    "app.session": (
+        "Session",
+        "open_session",
+    ),
     "app.status": ("tree_status",),
-    "app.tune": ("TunedHeader", "tune_program"),
-    "app.undo": ("undo_applies",),
+    "app.tune": (
+        "TunedHeader",
+        "tune_program",
+    ),
     "errors": ("PolicygenError",),
     "steps": ("HowFar",),
 }

@@ -10,9 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from policygen import resources
-from policygen.environment import which
+from policygen import rendering
 from policygen.paths import nearby
+from policygen.process import which
 
 NAME = "policygen"
 _PACKAGE = Path(__file__).resolve().parent
@@ -33,7 +33,7 @@ class Requirement(NamedTuple):
 
 def clone() -> Path | None:
     """The checkout that policygen runs from; none where it was installed as a package."""
-    folder = resources.folder("schemas").parent
+    folder = rendering.folder("schemas").parent
     return None if folder == _PACKAGE else folder
 
 

@@ -9,39 +9,26 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from policygen import resources
-from policygen.model.base import Document
-from policygen.model.bench import BenchmarkList
-from policygen.model.bench_check import BenchCheck
-from policygen.model.bindings import Binding, Types
-from policygen.model.coverage import Coverage
-from policygen.model.db_compare import DbCompare
-from policygen.model.db_import import DbImport
-from policygen.model.doctor import Doctor
-from policygen.model.effect import Effect
-from policygen.model.emit import Emitted
-from policygen.model.headers import Headers
-from policygen.model.library_types import LibraryTypes
-from policygen.model.lint import LintReport
-from policygen.model.matrix import StrategyMatrix
-from policygen.model.measure import MeasureCompile
-from policygen.model.measured import MeasuredVariants
-from policygen.model.own_kernel import OwnKernel
-from policygen.model.own_workload import OwnWorkload
-from policygen.model.performance import VerifyPerformance
-from policygen.model.plan import Plan
-from policygen.model.reach import Reach
-from policygen.model.replay import SearchReplay
-from policygen.model.resolve import Comparison, Resolution
+from policygen import rendering
+from policygen.model.audits import BenchCheck, Coverage, LintReport, Reach
+from policygen.model.benchmarks import BenchmarkList
+from policygen.model.bindings import Binding, LibraryTypes, Types
+from policygen.model.databases import DbCompare, DbImport
+from policygen.model.emitted import Emitted, TunedProgram
+from policygen.model.machine import Doctor, Status, Undo
+from policygen.model.machine_code import Dump, DumpIndex, SassCompiles, VerifySass
+from policygen.model.measured import MeasureCompile, MeasuredVariants, StrategyMatrix
+from policygen.model.own_workload import OwnKernel, OwnWorkload
+from policygen.model.plans import Plan
+from policygen.model.records import Document
 from policygen.model.results import DbCoverage, DbExport, DbInfo, DbPlot, DbTop, MergeReport
-from policygen.model.review import Review
-from policygen.model.sass import Dump, DumpIndex, SassCompiles, VerifySass
-from policygen.model.search import Searched, SearchEvent
-from policygen.model.search_report import SearchReport
-from policygen.model.status import Status
-from policygen.model.tune import TunedProgram
+from policygen.model.reviews import Review
+from policygen.model.search_pages import SearchReport
+from policygen.model.searches import Searched, SearchEvent, SearchReplay
+from policygen.model.selection import Comparison, Effect, Resolution
+from policygen.model.trees import Headers
 from policygen.model.tuning import Scan
-from policygen.model.undo import Undo
+from policygen.model.verdicts import VerifyPerformance
 
 DOCUMENTS: tuple[type[Document], ...] = (
     BenchCheck,
@@ -126,4 +113,4 @@ def _dump(schema: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    write_schemas(resources.folder("schemas") / "json")
+    write_schemas(rendering.folder("schemas") / "json")

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policygen import resources, untrusted
+from policygen import untrusted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -17,7 +17,7 @@ def fill(template: str, values: Mapping[str, object], *, trim: bool = True) -> s
     Lines that hold a loop or a condition alone leave nothing behind when they are trimmed.
     """
     page = template.endswith("html.j2")
-    environment = _environment(resources.folder("templates"), trim, page)
+    environment = _environment(folder("templates"), trim, page)
     return environment.get_template(template).render(values)
 
 
@@ -45,3 +45,17 @@ def _environment(
 def _visible(value: object) -> object:
     """What stands in a page; what is HTML already stays so."""
     return type(value)(untrusted.visible(value, "\n\t")) if isinstance(value, str) else value
+
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+# Finds the project's data folders: beside the package in a checkout, inside it in a wheel.
+
+
+def folder(name: str, package: Path = _PACKAGE) -> Path:
+    """`templates`, `schemas` or `cub_headers`, wherever this installation has it."""
+    for candidate in (package / name, package.parent / name):
+        if candidate.is_dir():
+            return candidate
+    raise FileNotFoundError(f"policygen's own folder {name!r} is missing from {package}")

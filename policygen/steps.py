@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from policygen.stopping import stopping
+from policygen.process import stopping
 
 TICK = 1.0
 """Seconds after which is told again, where nothing ends."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen.errors import InputError
-from policygen.own_stores import remember
+from policygen.outputs import remember
 
 APPLICATION_ID = 0x70676462
 """SQLite's mark of whose a file is: `pgdb`."""

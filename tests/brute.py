@@ -9,7 +9,7 @@ from policygen.model.bindings import Site
 from policygen.model.workload import Point
 from policygen.proof.probe import Asked
 from policygen.proof.toolchain import find_toolchain
-from policygen.proof.unit import Workload, axis_declaration, axis_headers
+from policygen.proof.units import Workload, axis_declaration, axis_headers
 
 CAPABILITIES = range(50, 131)
 # The host alone says all of it: for the device there is nothing to compile.

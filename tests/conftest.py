@@ -9,10 +9,10 @@ from collections import Counter
 
 import pytest
 
-from policygen.measure import locks
+from policygen.gpu import machine
 from policygen.paths import cache_folder
-from policygen.results import decoder
-from policygen.results.decode_worker import framed, read_part
+from policygen.results import samples
+from policygen.results.samples import framed, read_part
 from tests.left_out import TIERS, counted, sentences, unwanted
 from tests.thirds import chosen
 
@@ -31,10 +31,10 @@ def _decoders_go_on():
 
     One command has one of its own, so that no database can harm what is read of another.
     """
-    kept, start, stop, usual = [], decoder._start, decoder._stop, decoder.WORKER
+    kept, start, stop, usual = [], samples._start, samples._stop, samples.WORKER
 
     def lent():
-        while kept and usual == decoder.WORKER:
+        while kept and usual == samples.WORKER:
             worker = kept.pop()
             if _answers(worker.process):
                 return worker
@@ -42,11 +42,11 @@ def _decoders_go_on():
         return start()
 
     def given_back(worker):
-        (kept.append if usual == decoder.WORKER else stop)(worker)
+        (kept.append if usual == samples.WORKER else stop)(worker)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(decoder, "_start", lent)
-        patched.setattr(decoder, "_stop", given_back)
+        patched.setattr(samples, "_start", lent)
+        patched.setattr(samples, "_stop", given_back)
         yield
     for worker in kept:
         stop(worker)
@@ -68,7 +68,7 @@ def own_locks(monkeypatch, tmp_path_factory):
     place = tmp_path_factory.getbasetemp() / "locks"
     place.mkdir(exist_ok=True)
     place.chmod(0o1777)
-    monkeypatch.setattr(locks, "PLACES", (place, place))
+    monkeypatch.setattr(machine, "PLACES", (place, place))
 
 
 LEFT = pytest.StashKey[Counter[str]]()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policygen.model.base import Span
+from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, TuningHeader
 
 # "768", "1 << 2": the last number counts

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from policygen import tree
+from policygen import trees as trees_module
 from policygen.app.reading import ReadTree, read_tree
 from policygen.model.bindings import BenchmarkBinding
 from policygen.paths import cache_folder
-from policygen.proof import reach
+from policygen.proof import unreachable
 from policygen.proof.probe import Asked
-from policygen.proof.reach import Reachability
 from policygen.proof.toolchain import find_toolchain
-from tests import trees
+from policygen.proof.unreachable import Reachability
+from tests import real_trees as trees
 
 TUNINGS = "cub/device/dispatch/tuning"
 STORE = str(cache_folder())
@@ -69,7 +69,7 @@ def _share(source: str, target: str) -> None:
 
 def read(path: Path, *headers: str) -> ReadTree:
     """A tree with the headers that are named, or all."""
-    return read_tree(tree.open_tree(path), headers)
+    return read_tree(trees_module.open_tree(path), headers)
 
 
 def benchmarks(tried: Asked, *, offsets: bool) -> Asked:
@@ -90,11 +90,11 @@ def reached(
 ) -> Reachability:
     """What the benchmarks of a tree select, as `audit reach` finds it out."""
     found, toolchain = read(path, *headers), find_toolchain()
-    tried = reach.tried_sites(found.cub, found.headers, "specializations")
+    tried = unreachable.tried_sites(found.cub, found.headers, "specializations")
     fewer = [benchmarks(site, offsets=offsets) for site in tried]
     if archs:
         fewer = [replace(site, archs=archs) for site in fewer]
-    return reach.reach(found.cub, fewer, found.marked("specializations"), toolchain)
+    return unreachable.reach(found.cub, fewer, found.marked("specializations"), toolchain)
 
 
 def copied_tree(folder: Path, version: str) -> Path:

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.sass import ARCH, TYPES, units
 from policygen.model.arch import arch_number
-from tests.trees import tree
+from tests.real_trees import tree
 
 
 @pytest.mark.trees

@@ -1,4 +1,4 @@
-"""Only `dialects/` knows how a tuning is spelled: elsewhere no line asks for dialect or library."""
+"""Only `headers/` and `rocprim/` know how a tuning is spelled: and no other line asks for it."""
 
 import re
 from collections import Counter
@@ -7,13 +7,12 @@ from pathlib import Path
 import policygen
 
 PACKAGE = Path(policygen.__file__).parent
-KNOWS = {"dialects", "bindings"}
+KNOWS = {"headers", "rocprim", "bindings"}
 # Lines that name a dialect all the same; a number can only become smaller.
 LEFT = {
     "model": 2,  # the words that documents have, and which of them has returns
-    "tree": 1,  # what a manifest's rule finds
+    "trees": 1,  # what a manifest's rule finds
     "report": 1,  # a heading
-    "results": 1,  # no dialect: what primbench calls its runs
 }
 # "selectors", 'specializations', "in the selector dialect"
 _NAMED = re.compile(r"[\"'](?:selectors|specializations)[\"']|(?:selector|specialization) dialect")

@@ -15,12 +15,12 @@ import pytest
 import policygen
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
-from policygen.tree import open_tree, tuning_headers
+from policygen.trees import open_tree, tuning_headers
 from tests.cli.test_db import nvbench
 from tests.own.checkouts import REDUCE, place_in
 from tests.probing import changed_tree
+from tests.real_trees import tree
 from tests.tiers import slow
-from tests.trees import tree
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

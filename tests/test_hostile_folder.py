@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 import policygen
-from policygen.environment import for_child, which
 from policygen.errors import InputError, MissingToolError
-from policygen.process import module, python, run
+from policygen.process import for_child, module, python, run, which
 from policygen.proof.toolchain import find_toolchain
-from policygen.results.decoder import Decoder
-from policygen.results.samples import encode
+from policygen.results.samples import Decoder, encode
 from tests.results.build import Builder, simple
 
 SITE = Path(policygen.__file__).parent.parent

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from policygen import git, git_objects
-from policygen.edit.worktree import uncommitted
+from policygen import git
 from policygen.errors import InputError
-from policygen.git import Repository, find_repository
-from policygen.git_objects import Objects
-from policygen.tree import open_tree, tuning_headers
-from policygen.tree.revision import open_revision, paths_in_repository
-from tests.tree.test_revision import cache, commit, repository  # noqa: F401  a fixture for all
-from tests.tree.test_revision import git as run
-from tests.tree.toys import TUNINGS, make_root, version_text
+from policygen.git import Objects, Repository, find_repository
+from policygen.store.targets import uncommitted
+from policygen.trees import open_tree, tuning_headers
+from policygen.trees.revisions import open_revision, paths_in_repository
+from tests.trees.test_revision import cache, commit, repository  # noqa: F401  a fixture for all
+from tests.trees.test_revision import git as run
+from tests.trees.toys import TUNINGS, make_root, version_text
 
 HEADER = f"{TUNINGS}/tuning_for.cuh"
 
@@ -292,7 +291,7 @@ def test_an_object_under_the_name_of_another_is_refused(tree, kind, what, data):
 def test_names_that_lead_elsewhere_are_refused(tree, entries, message):
     blob = bytes.fromhex(run(tree, "rev-parse", f"honest:inc/{HEADER}"))
     data = entries.replace(b"%b", blob) + (blob if entries.endswith(b"\0") else b"")
-    name = git_objects.object_id(data, "0" * 40, "tree")
+    name = git.object_id(data, "0" * 40, "tree")
     loose(tree.parent, name, "tree", data)
     head = _commit_of(tree.parent, name)
     with Objects(Repository(tree.parent)) as objects, pytest.raises(InputError, match=message):
@@ -301,14 +300,14 @@ def test_names_that_lead_elsewhere_are_refused(tree, entries, message):
 
 def _commit_of(folder, tree):
     text = f"tree {tree}\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\n\nx\n".encode()
-    name = git_objects.object_id(text, tree, "commit")
+    name = git.object_id(text, tree, "commit")
     loose(folder, name, "commit", text)
     return name
 
 
 def test_a_commit_without_a_tree_is_refused(tree):
     data = b"tree HEAD\nauthor A <a@b> 0 +0000\n\n"
-    name = git_objects.object_id(data, "0" * 40, "commit")
+    name = git.object_id(data, "0" * 40, "commit")
     loose(tree.parent, name, "commit", data)
     with Objects(Repository(tree.parent)) as objects, pytest.raises(InputError) as raised:
         objects.files(name, ["."])
@@ -320,7 +319,7 @@ def test_a_tree_that_holds_itself_too_often_is_refused(tree):
     child = run(tree, "rev-parse", "honest:inc")
     for names in (*[range(10)] * 10, ["inc"]):
         data = b"".join(f"40000 {name}\0".encode() + bytes.fromhex(child) for name in names)
-        child = git_objects.object_id(data, child, "tree")
+        child = git.object_id(data, child, "tree")
         loose(tree.parent, child, "tree", data)
     head = _commit_of(tree.parent, child)
     with pytest.raises(InputError) as raised:
@@ -329,7 +328,7 @@ def test_a_tree_that_holds_itself_too_often_is_refused(tree):
 
 
 def test_a_commit_that_is_too_large_is_refused(tree, monkeypatch):
-    monkeypatch.setattr(git_objects, "MOST_BYTES", 600)
+    monkeypatch.setattr(git, "MOST_BYTES", 600)
     (tree / HEADER).write_bytes(bytes(1000))
     commit(tree.parent)
     with pytest.raises(InputError) as raised:
@@ -349,7 +348,7 @@ def test_a_pipe_in_a_repository_is_not_waited_for_for_ever(tree, monkeypatch, na
 
 
 def test_a_git_that_does_not_answer_is_ended(tree, monkeypatch):
-    monkeypatch.setattr(git_objects, "LIMIT", 0.5)
+    monkeypatch.setattr(git, "LIMIT", 0.5)
     commit_id = run(tree, "rev-parse", "honest")
     path = tree.parent / f".git/objects/{commit_id[:2]}/{commit_id[2:]}"
     path.unlink()

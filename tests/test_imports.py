@@ -13,33 +13,30 @@ PACKAGE = Path(policygen.__file__).parent
 # Each package, and which of ours it may import besides itself; as in the design.
 MAY_IMPORT = {
     "model": set(),
-    "tree": {"model"},
-    "source": {"model", "bindings"},
-    "results": {"model"},
+    "trees": {"model"},
     "bindings": {"model"},
-    "dialects": {"model", "source", "bindings"},
-    "planning": {"model", "source", "dialects", "results", "bindings"},
-    "proof": {"model", "bindings", "tree"},
-    "measure": {"model", "tree", "source", "dialects", "results", "bindings", "planning", "proof"},
-    "search": {"model", "results", "bindings", "proof", "measure"},
-    "performance": {"model", "results", "measure"},
+    "headers": {"model", "bindings", "rocprim"},
+    "results": {"model", "rocprim"},
+    "proof": {"model", "trees", "headers", "bindings", "rocprim"},
+    "planning": {"model", "headers", "results", "bindings", "proof"},
+    "gpu": {"model", "trees", "headers", "results", "bindings", "planning", "proof"},
     "report": {"model"},
-    "edit": {"model"},
+    "store": {"model"},
     "demo": set(),
+    # AMD's: what the others know of it is to become one registration.
+    "rocprim": {"model", "trees", "headers", "bindings", "results", "proof"},
     "app": {
         "model",
-        "tree",
-        "source",
-        "dialects",
+        "trees",
+        "headers",
         "results",
         "bindings",
         "planning",
         "proof",
-        "measure",
-        "search",
-        "performance",
+        "gpu",
         "report",
-        "edit",
+        "store",
+        "rocprim",
         "demo",
     },
     "cli": {"app", "report"},
@@ -48,38 +45,31 @@ MAY_IMPORT = {
 COMMON = {
     "cache",
     "errors",
+    "git",
+    "installation",
     "opening",
-    "own_stores",
     "outputs",
     "paths",
-    "process",
-    "environment",
-    "git",
-    "git_objects",
     "portable",
-    "hints",
-    "installation",
-    "resources",
-    "config",
-    "settings_file",
+    "process",
     "rendering",
-    "store_schema",
+    "settings",
     "steps",
-    "stopping",
+    "store_schema",
     "textdiff",
     "untrusted",
 }
 # Heavy or peculiar libraries, and the packages that know each; the demo writes what is read.
 LIVES_IN = {
     "click": {"cli"},
-    "clang": {"source"},
-    "tree_sitter": {"source"},
-    "tree_sitter_cpp": {"source"},
+    "clang": {"headers", "rocprim"},
+    "tree_sitter": {"headers"},
+    "tree_sitter_cpp": {"headers"},
     "pandas": {"results"},
     "fpzip": {"results", "demo"},
     "matplotlib": {"report"},
-    "optuna": {"search"},
-    "distributed": {"search"},
+    "optuna": {"gpu"},
+    "distributed": {"gpu"},
 }
 
 
@@ -90,12 +80,9 @@ HELPERS = {
     "main",
     "options",
     "output",
-    "own_options",
     "plan_options",
     "progress",
-    "result_options",
     "search_options",
-    "start",
 }
 INSIDE = 40
 """How many imports may stand in functions: of libraries that take long to load, or may lack."""
@@ -266,6 +253,6 @@ def test_common_modules_import_no_package():
             assert ours <= COMMON | {"model"}, path
 
 
-def test_no_module_is_longer_than_400_lines():
+def test_no_module_is_longer_than_600_lines():
     lengths = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in PACKAGE.rglob("*.py")}
-    assert {str(p): n for p, n in lengths.items() if n > 400} == {}
+    assert {str(p): n for p, n in lengths.items() if n > 600} == {}

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from policygen import installation, resources
+from policygen import installation, rendering
 from policygen.installation import Requirement
 
-ROOT = Path(resources.__file__).parent.parent
+ROOT = Path(rendering.__file__).parent.parent
 
 
 @pytest.fixture
 def packaged(monkeypatch):
     """As in a wheel: the data folders stand inside the package."""
-    monkeypatch.setattr(resources, "folder", lambda name: ROOT / "policygen" / name)
+    monkeypatch.setattr(rendering, "folder", lambda name: ROOT / "policygen" / name)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_copy_of_the_package_alone_asks_for_nothing(monkeypatch, tmp_path):
     def none(name):
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(resources, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(rendering, "folder", lambda name: tmp_path / name)
     monkeypatch.setattr(metadata, "requires", none)
     assert installation.clone() == tmp_path
     assert installation.requirements() == {}

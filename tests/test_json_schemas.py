@@ -3,17 +3,17 @@ import json
 import jsonschema
 import pytest
 
-from policygen import json_schemas, resources
+from policygen import json_schemas, rendering
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
-from policygen.model.bench import BenchmarkList
-from policygen.model.headers import Headers
-from policygen.model.replay import SearchReplay
+from policygen.model.benchmarks import BenchmarkList
+from policygen.model.machine import Status
 from policygen.model.results import DbCoverage, DbInfo, DbTop, MergeReport
-from policygen.model.status import Status
+from policygen.model.searches import SearchReplay
+from policygen.model.trees import Headers
 from policygen.model.tuning import Scan
 
-FOLDER = resources.folder("schemas") / "json"
+FOLDER = rendering.folder("schemas") / "json"
 
 
 def test_the_checked_in_schemas_are_those_of_the_models():
@@ -26,7 +26,7 @@ def test_schemas_are_written_into_a_folder(tmp_path):
     assert {p.name for p in (tmp_path / "new").iterdir()} == {p.name for p in FOLDER.iterdir()}
 
 
-MINI = str(resources.folder("cub_headers") / "mini")
+MINI = str(rendering.folder("cub_headers") / "mini")
 
 
 DEMO = "demo.db"

@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks import measure_check
 from benchmarks.measure_check import disagreements, lost
-from policygen.model.cub import Cub
 from policygen.model.measured import (
     MeasuredVariant,
     MeasuredVariants,
@@ -16,9 +15,10 @@ from policygen.model.measured import (
     VariantFailure,
 )
 from policygen.model.results import Interval
-from policygen.resources import folder
-from policygen.results.weights import importance
-from tests.measure.measuring import measure
+from policygen.model.trees import Cub
+from policygen.rendering import folder
+from policygen.results.cases import importance
+from tests.gpu.measuring import measure
 
 LABEL = "ipt_16.tpb_512"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trees import tree
+from tests.real_trees import tree
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOK = ROOT / "docs/examples/library.ipynb"

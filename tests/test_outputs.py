@@ -10,7 +10,7 @@ from policygen import json_schemas
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
 from policygen.errors import InputError
-from policygen.model.base import Document
+from policygen.model.records import Document
 from policygen.outputs import check_free, is_ours, write_output
 
 OURS = (

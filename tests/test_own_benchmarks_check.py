@@ -7,7 +7,7 @@ import pytest
 from benchmarks import own_benchmarks
 from benchmarks.own_benchmarks import CASES, FOLDER, SIZES, apart, main, measured
 from policygen.app.benchmarks import read_tunables
-from policygen.measure.programs import BuiltPrograms
+from policygen.gpu.checkout import BuiltPrograms
 from tests.own.checkouts import make_benchmarks, place_in
 
 EQUAL = [1.0, 1.01, 0.99, 1.0]

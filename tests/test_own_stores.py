@@ -5,9 +5,9 @@ import shutil
 import pytest
 
 from policygen.cli.main import main
-from policygen.edit.journal import Journal
-from policygen.own_stores import is_own
+from policygen.outputs import is_own
 from policygen.paths import cache_folder
+from policygen.store.journal import Journal
 
 
 @pytest.fixture(autouse=True)

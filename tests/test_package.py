@@ -19,9 +19,9 @@ from tests.tiers import slow
 
 ROOT = Path(__file__).parent.parent
 BUILD = "from hatchling import build; import sys; build.build_{}(sys.argv[1])"
-MINI = "from policygen.resources import folder; print(folder('cub_headers') / 'mini')"
+MINI = "from policygen.rendering import folder; print(folder('cub_headers') / 'mini')"
 SCHEMAS = (
-    "from policygen.json_schemas import schema_files; from policygen.resources import folder;"
+    "from policygen.json_schemas import schema_files; from policygen.rendering import folder;"
     "there = {p.name: p.read_text('utf-8') for p in (folder('schemas') / 'json').iterdir()};"
     "assert there == schema_files(); print(len(there), folder('templates'))"
 )

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from policygen import paths, resources
+from policygen import paths, rendering
 from policygen.cli.main import main
 from policygen.errors import MissingToolError, ProcessError
 from policygen.process import run
 
-MINI = resources.folder("cub_headers") / "mini"
+MINI = rendering.folder("cub_headers") / "mini"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_bug_is_told_where_there_is_no_cache(monkeypatch, capsys):
     def broken(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("policygen.app.trees.overview", broken)
+    monkeypatch.setattr("policygen.app.session.overview", broken)
     monkeypatch.setenv("POLICYGEN_CUB_HEADERS", "/nowhere")
     monkeypatch.setenv("POLICYGEN_CACHE", "~nobody2/x")
     assert main(["headers", "list", "--cub", str(MINI)]) == 70

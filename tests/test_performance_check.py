@@ -10,11 +10,11 @@ from benchmarks.performance_check import check, find_planted, main, opened, side
 from policygen.app.filters import Filter
 from policygen.app.session import Session
 from policygen.errors import InputError
-from policygen.measure.compiling import OWN
+from policygen.gpu.changes import AFTER
+from policygen.gpu.compiling import OWN
 from policygen.model.workload import point_of
-from policygen.performance.changes import AFTER
-from policygen.resources import folder
-from tests.measure import compiled
+from policygen.rendering import folder
+from tests.gpu import compiled
 from tests.report.performances import SCAN, performance, runtime, workload
 from tests.test_measure_check import LABEL, document, variant
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from policygen.model.base import Record
-from policygen.model.cub import Cub
+from policygen.model.records import Record
+from policygen.model.trees import Cub
 from policygen.portable import portable, portable_name
 
 

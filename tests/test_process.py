@@ -274,5 +274,5 @@ def test_programs_are_started_in_one_place():
     # Who reads headers is a copy of this process, or this Python with a module of ours.
     assert found == {
         "process.py": ["import subprocess"],
-        "dialects/workers.py": ["os.fork", "os.posix_spawn"],
+        "headers/workers.py": ["os.fork", "os.posix_spawn"],
     }

@@ -31,12 +31,12 @@ from benchmarks.replaying import (
 )
 from benchmarks.replays import deleted
 from policygen.app.reading import read_tree
-from policygen.model.plan import Action
-from policygen.model.resolve import ResolvedRow
-from policygen.source.splice import edit_at, splice
-from policygen.tree import open_tree
+from policygen.headers.spelling import edit_at, splice
+from policygen.model.plans import Action
+from policygen.model.selection import ResolvedRow
+from policygen.trees import open_tree
+from tests.headers.headers import MINI
 from tests.probing import TUNINGS, root
-from tests.source.headers import MINI
 from tests.tiers import slow
 
 POINT = ("cub.bench.reduce.sum", (("T", "I8"),))

@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 import policygen
-from policygen import resources
+from policygen import rendering
 
 ROOT = Path(policygen.__file__).parent.parent
 
 
 @pytest.mark.parametrize("name", ["templates", "schemas", "cub_headers"])
 def test_a_checkout_has_its_folders_beside_the_package(name):
-    assert resources.folder(name) == ROOT / name
+    assert rendering.folder(name) == ROOT / name
 
 
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"own folder 'templates' is missing"):
-        resources.folder("templates", tmp_path / "policygen")
+        rendering.folder("templates", tmp_path / "policygen")
 
 
 def test_a_wheel_has_them_inside_and_works_without_the_checkout(tmp_path):

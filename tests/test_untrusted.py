@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import policygen
-from policygen import resources
-from policygen.model.entry_text import Content
+from policygen import rendering
+from policygen.model.edits import Content
 from policygen.untrusted import (
     code,
     comment,
@@ -199,7 +199,7 @@ def test_a_json_document_says_the_same_with_escapes(value):
 @pytest.mark.parametrize("name", ["edit", "emit"])
 def test_whatever_a_template_puts_into_a_comment_passes_the_one_function(name):
     tried = 0
-    for path in sorted((resources.folder("templates") / name).iterdir()):
+    for path in sorted((rendering.folder("templates") / name).iterdir()):
         text = re.sub(r"{#.*?#}", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         for said in re.findall(r"(?<!:)//.*", text):
             for value in re.findall(r"{{(.*?)}}", said):
@@ -215,12 +215,12 @@ def test_whatever_is_written_into_a_comment_elsewhere_is_the_label_of_a_content(
         for value in re.findall(r'"[^"\n]*// {(.*?)}', path.read_text(encoding="utf-8"))
     }
     assert said == {
-        ("entry_text.py", "content.label"),
+        ("edits.py", "content.label"),
         ("provenance.py", "label"),
         ("additions.py", "label"),
-        ("entry_edits.py", "heading"),  # as another one of the header
+        ("edits.py", "heading"),  # as another one of the header
         ("header.py", "label"),  # its width alone; the template writes it
-        ("scan.py", "remark"),  # on a terminal
+        ("tree_views.py", "remark"),  # on a terminal
     }
     assert Content("empty", label="a\n#define b\\").label == "a #define b"
 

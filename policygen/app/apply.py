@@ -5,29 +5,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from policygen import tree
-from policygen.app.applied import document_of
-from policygen.app.effect import proven
-from policygen.app.notes import Note, unsaid
-from policygen.app.outcomes import keep_choices, tell_outcome
-from policygen.app.planned import Planned
-from policygen.app.proofs import record_proof
-from policygen.app.session import Session, check_named
-from policygen.edit.apply import apply
-from policygen.edit.change import Change
-from policygen.edit.journal import AppliedRecord
-from policygen.edit.recover import complete
-from policygen.edit.undo import undo
-from policygen.edit.worktree import uncommitted
+from policygen import trees
+from policygen.app.effect import Planned, proven
+from policygen.app.journal import document_of, keep_choices, record_proof, tell_outcome
+from policygen.app.session import Note, Session, check_named, unsaid
 from policygen.errors import InputError
-from policygen.model.effect import Effect
-from policygen.model.plan import Applied, Plan
+from policygen.headers.text import read_bytes
+from policygen.model.machine import Undo, UndoneApply
+from policygen.model.plans import Applied, Plan
+from policygen.model.selection import Effect
 from policygen.paths import nearby
-from policygen.report.views.plan import effect_summary
-from policygen.source.files import read_bytes
-from policygen.stopping import stopping
+from policygen.process import stopping
+from policygen.report.plan_views import effect_summary
+from policygen.store.applies import apply, complete
+from policygen.store.journal import AppliedRecord
+from policygen.store.replacement import Change
+from policygen.store.targets import uncommitted
+from policygen.store.undo import Undone, net_changes, nothing, planned, undo
 from policygen.textdiff import unified
-from policygen.tree.revision import paths_in_repository
+from policygen.trees.revisions import paths_in_repository
 
 UNTOUCHED = "No header is written."
 
@@ -63,7 +59,7 @@ def finish_applies(
     store: Path, cub: str | None = None, *, note: Note = unsaid
 ) -> list[tuple[AppliedRecord, Applied | None]]:
     """Writes what is left of interrupted applies, with the contents that the store kept."""
-    root = None if cub is None else Path(tree.find(cub, Path.cwd()).root)
+    root = None if cub is None else Path(trees.find(cub, Path.cwd()).root)
     finished = complete(store, root)
     if not finished:
         where = f" to {root}" if root else ""
@@ -132,3 +128,69 @@ def _same(path: Path, found: bytes, after: bytes) -> bytes:
     if found != after:
         raise InputError(f"{path} does not hold what was written", "Something else writes to it.")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """What an undo comes to."""
+
+    undone: tuple[Undone, ...]
+    written: bool
+
+    @property
+    def document(self) -> Undo:
+        """Which applies, and which files of them."""
+        applies = tuple(
+            UndoneApply(
+                apply=step.applied.id,
+                title=step.applied.title,
+                applied_at=step.applied.applied_at,
+                root=str(step.applied.root),
+                files=step.applied.files,
+            )
+            for step in self.undone
+        )
+        return Undo(written=self.written, applies=applies)
+
+    @property
+    def diffs(self) -> tuple[str, ...]:
+        """What changes in each file."""
+        if not self.undone:
+            return ()
+        changes, root = net_changes(self.undone), self.undone[0].applied.root
+        paths = paths_in_repository([change.path for change in changes], root)
+        return tuple(
+            unified(path, change.before, change.after)
+            for path, change in zip(paths, changes, strict=True)
+        )
+
+
+# Takes applies back, byte for byte.
+
+
+def undo_applies(
+    store: Path,
+    cub: str | None = None,
+    *,
+    steps: int = 1,
+    write: bool = True,
+    required: bool = True,
+    note: Note = unsaid,
+) -> TakenBack:
+    """Takes the last applies back, to any tree or to one; where `required`, there must be one."""
+    root = None if cub is None else Path(trees.find(cub, Path.cwd()).root)
+    if write:
+        undone = undo(store, root, steps, datetime.now(UTC))
+        _tell(store, undone, note)
+    else:
+        undone = planned(store, root, steps)
+    if required and not undone:
+        raise nothing(store, root)
+    return TakenBack(undone, write)
+
+
+def _tell(store: Path, undone: Sequence[Undone], note: Note) -> None:
+    """Their choices are no longer in the tree, as far as something is known of them."""
+    for step in undone:
+        if document := document_of(step.applied):
+            tell_outcome(store, document.choices, ("undone",), datetime.now(UTC), note)

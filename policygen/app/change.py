@@ -1,30 +1,66 @@
 """The headers that a change concerns, as they are read before and after it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
-from policygen import tree
-from policygen.app.base import Base, find_base, no_base
-from policygen.app.reading import ReadTree, read_tree
-from policygen.app.session import Session
+from policygen import trees
+from policygen.app.compilers import open_compiler, open_tree
+from policygen.app.journal import find_apply
+from policygen.app.reading import ReadTree, looked, read_tree
+from policygen.app.session import Session, other_tree
+from policygen.bindings.load import bound
+from policygen.bindings.recorded import version_of
 from policygen.bindings.words import words
-from policygen.dialects.scan import read_changed, scan_headers
 from policygen.errors import InputError, SourceError
-from policygen.model.cub import Cub
-from policygen.model.lint import Finding
-from policygen.model.review import HeaderDiff
+from policygen.headers.scan import read_changed, scan_headers
+from policygen.headers.text import read_bytes
+from policygen.model.audits import Finding
+from policygen.model.machine_code import DumpIndex
+from policygen.model.plans import Plan
+from policygen.model.results import ScoredWorkload
+from policygen.model.reviews import HeaderDiff
+from policygen.model.trees import Cub
 from policygen.model.tuning import Scan
 from policygen.paths import nearby
-from policygen.proof.compilers import IN_PLACE, compiler_of
-from policygen.proof.intervals import AskedArchs, asked_archs
-from policygen.proof.lint.place import HeaderSource
-from policygen.proof.lint.run import lint
-from policygen.proof.overlay import overlay
-from policygen.proof.sites import devices
-from policygen.source.files import read_bytes
+from policygen.planning.measured import of_versions, with_bases
+from policygen.proof.ask import IN_PLACE, compiler_of
+from policygen.proof.compile import copied
+from policygen.proof.kernel_units import Dumps, is_dumps, load
+from policygen.proof.lint_rules import lint
+from policygen.proof.lint_subject import HeaderSource
+from policygen.proof.oracle import Compiler
+from policygen.proof.sites import AskedArchs, asked_archs, devices
+from policygen.proof.units import overlay
+from policygen.store.targets import uncommitted
 from policygen.textdiff import unified
-from policygen.tree.manifest import shipped
+from policygen.trees.manifest import shipped
+from policygen.trees.revisions import open_revision
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The side before."""
+
+    label: str
+    cub: Cub | None = None
+    """None where there are dumps alone."""
+    replaced: Mapping[str, bytes] = field(default_factory=dict)
+    """Tuning headers that it has with other content than the tree."""
+    plan: Plan | None = None
+    """What was applied since."""
+    index: DumpIndex | None = None
+    dumps: Dumps = field(default_factory=dict)
+
+    @property
+    def includes(self) -> tuple[str, ...]:
+        """Its include folders; before them those of the headers that were replaced."""
+        assert self.cub is not None
+        if self.replaced and self.cub.library in IN_PLACE:
+            return copied(self.cub, self.replaced), *self.cub.include_folders
+        folders = (overlay(name, data) for name, data in sorted(self.replaced.items()))
+        return *folders, *self.cub.include_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +127,8 @@ def find_change(session: Session, text: str | None) -> TreeChange:
         raise no_base(session.store)
     if base.cub is None:
         raise InputError(f"{base.label}: they hold no headers", "Name a tree: --base REVISION")
-    now = {path.name: path for path in tree.tuning_headers(cub)}
-    then = {path.name: path for path in tree.tuning_headers(base.cub)}
+    now = {path.name: path for path in trees.tuning_headers(cub)}
+    then = {path.name: path for path in trees.tuning_headers(base.cub)}
     contents = {}
     for name in sorted(now.keys() & then.keys()):
         old = base.replaced[name] if name in base.replaced else read_bytes(then[name])
@@ -134,7 +170,7 @@ def read_before(base: Base, names: Sequence[str]) -> ReadTree:
 
 
 def _in_place(cub: Cub, replaced: Mapping[str, bytes]) -> ReadTree:
-    known = {path.name: path for path in tree.tuning_headers(cub)}
+    known = {path.name: path for path in trees.tuning_headers(cub)}
     headers, errors = [], []
     for name, data in replaced.items():
         try:
@@ -143,3 +179,98 @@ def _in_place(cub: Cub, replaced: Mapping[str, bytes]) -> ReadTree:
             errors.append(error)
     paths = {name: known[name] for name in replaced}
     return ReadTree(cub, tuple(headers), paths, tuple(errors), replaced)
+
+
+# What `verify-sass` compares a tree with: an apply, a revision, a folder, or dumps.
+
+
+def find_base(session: Session, text: str | None) -> Base | None:
+    """What is named; else what the last apply replaced; else the last commit; else nothing."""
+    if text is None:
+        return _default(session.cub, session.store)
+    if is_dumps(Path(text)):
+        index, dumps = load(Path(text))
+        title = index.version if "@" in index.version else f"CUB {index.version}"
+        return Base(f"dumps of {title}, {index.toolchain}, in {text}", index=index, dumps=dumps)
+    other = other_tree(session, text)
+    return Base(f"{other.title}, {text}", other)
+
+
+def _default(found: Cub, store: Path) -> Base | None:
+    if applied := find_apply(store, Path(found.root)):
+        plan, before = applied
+        label = f"before the apply for {plan.options.arch}: {', '.join(sorted(before))}"
+        return Base(label, found, before, plan)
+    if uncommitted(trees.tuning_headers(found)):
+        return Base("HEAD", looked(open_revision(found, "HEAD")))
+    return None
+
+
+def no_base(store: Path) -> InputError:
+    """Nothing to compare with."""
+    return InputError(
+        f"nothing was applied to the tree ({store}), and no tuning header has uncommitted edits",
+        "Name what to compare with: --base REVISION, --base FOLDER, or --base VERSION",
+    )
+
+
+# The trees that were measured, as far as they are at hand, and whether base is theirs.
+
+
+def judged_by_base(
+    session: Session, workloads: Sequence[ScoredWorkload], arch: str
+) -> tuple[ScoredWorkload, ...]:
+    """Workloads of several versions say whether base was what the tree selects; others as given."""
+    several = [*chain.from_iterable(of_versions(workloads, session.cub.release).values())]
+    if not several:
+        return tuple(workloads)
+    names = headers_of(several, session.cub.bindings)
+    _, _, compiler = open_tree(session.cub, names, progress=session.progress)
+    return with_measured_bases(session, workloads, compiler, arch)
+
+
+def with_measured_bases(
+    session: Session,
+    workloads: Sequence[ScoredWorkload],
+    compiler: Compiler,
+    arch: str,
+    measured_on: str | None = None,
+) -> tuple[ScoredWorkload, ...]:
+    """The same for a tree that is open."""
+    version = session.cub.release
+    several = chain.from_iterable(of_versions(workloads, version).values())
+    trees = measured_trees(session, measured_on, {one.cccl for one in several})
+    return with_bases(workloads, compiler, version, trees, arch)
+
+
+def headers_of(results: Sequence[ScoredWorkload], version: str) -> tuple[str, ...]:
+    """The headers that decide the benchmarks; all where a benchmark is not bound."""
+    return headers_of_benchmarks({workload.algorithm for workload in results}, version)
+
+
+def headers_of_benchmarks(wanted: Collection[str], version: str) -> tuple[str, ...]:
+    """The headers that decide benchmarks of these names."""
+    names = set()
+    for algorithm in bound(version):
+        sites = {b.site for b in algorithm.benchmarks if b.name in wanted}
+        names |= {site.header for site in algorithm.sites if site.name in sites}
+    return tuple(sorted(names))
+
+
+def measured_trees(
+    session: Session, measured_on: str | None, cccl: Collection[str]
+) -> dict[str, Compiler]:
+    """The trees that were measured, by version, as far as they are at hand."""
+    found: dict[str, Compiler] = {}
+    for version in sorted(set(map(version_of, cccl))):
+        if measured_on is not None:
+            other = other_tree(session, measured_on)
+        elif version == session.cub.release:
+            continue
+        else:
+            try:
+                other = trees.find(version, Path.cwd())
+            except InputError:
+                continue
+        _, found[version] = open_compiler(read_tree(other), progress=session.progress)
+    return found

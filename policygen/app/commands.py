@@ -4,11 +4,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from policygen.app.inputs import ResultFiles
-from policygen.app.rules import choose_rules
-from policygen.app.session import Session
-from policygen.app.stores import STORE
-from policygen.model.plan import Given, Options, Plan
+from policygen.app.inputs import ResultFiles, choose_rules
+from policygen.app.session import STORE, Session
+from policygen.model.plans import Given, Options, Plan
 from policygen.model.results import Rules
 
 Words = list[str]

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from policygen import tree
+from policygen import trees
 from policygen.demo.database import GPU, demo_database
 from policygen.errors import InputError
 from policygen.outputs import SQLITE
-from policygen.tree.manifest import shipped
-from policygen.tree.store import current
+from policygen.trees.fetched import current_tree as current
+from policygen.trees.manifest import shipped
 
 ARCH = "sm90"
 
@@ -18,12 +18,12 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
     tree_option = [] if cub is None else ["--cub", cub]
     written = tree_option
     if cub is None:
-        version = current(tree.headers_folder(Path.cwd()))
+        version = current(trees.headers_folder(Path.cwd()))
         if version is None:
             version = shipped().default
             yield "Obtain a CUB", ["headers", "fetch", version]
         # A checkout around the current folder would be found first.
-        used = tree.find_any(None, Path.cwd())
+        used = trees.find_any(None, Path.cwd())
         if used is None or used.found != "cub_headers":
             tree_option = ["--cub", version]
         written = ["--cub", version]  # what is merely found is not written to

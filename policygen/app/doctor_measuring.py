@@ -7,14 +7,20 @@ from importlib import metadata
 import numpy as np
 
 from policygen import __version__
-from policygen.app.check_tools import failed, fine
+from policygen.app.doctor import failed, fine
 from policygen.errors import PolicygenError, ProcessError
+from policygen.gpu.machine import (
+    ClockState,
+    GpuState,
+    ListedGpu,
+    driver_of_kernel,
+    gpu_state,
+    list_gpus,
+    management_library,
+)
 from policygen.installation import add, clone
-from policygen.measure.gpu_state import ClockState, GpuState, gpu_state
-from policygen.measure.gpus import ListedGpu, list_gpus
-from policygen.measure.nvml import driver_of_kernel, management_library
-from policygen.model.doctor import Check, CheckState, Doctor
-from policygen.proof.sass.compiler import MEMORY, workers_of
+from policygen.model.machine import Check, CheckState, Doctor
+from policygen.proof.kernel_units import MEMORY, workers_of
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.results.noise import prior_of
 

@@ -1,29 +1,31 @@
 """What a change does to what is selected: it has its effect, and no other."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from policygen.app.applied import last_apply
 from policygen.app.compilers import compiler_for, older_compiler, open_tree
 from policygen.app.filters import parse_archs
-from policygen.app.planned import Planned
-from policygen.app.proofs import record_proof
+from policygen.app.journal import last_apply, record_proof
 from policygen.app.reading import ReadTree
 from policygen.app.session import Session
-from policygen.dialects.scan import read_changed
 from policygen.errors import EffectError, UnprovableError
-from policygen.model.effect import Effect
-from policygen.model.plan import Plan
-from policygen.model.resolve import Resolution
+from policygen.headers.scan import read_changed
+from policygen.model.plans import Plan
+from policygen.model.results import ScoredWorkload
+from policygen.model.selection import Effect, Resolution
 from policygen.model.tuning import TuningHeader
+from policygen.model.workload import Point
 from policygen.paths import nearby
 from policygen.planning import legacy
 from policygen.planning.judge import judge
-from policygen.proof.lint.outside import unprovable
+from policygen.planning.memory import changed_headers
+from policygen.planning.plan import Planner
+from policygen.planning.saved import again, served
 from policygen.proof.oracle import Compiler
-from policygen.report.views.plan import effect_summary
+from policygen.proof.outside_inputs import unprovable
+from policygen.report.plan_views import effect_summary
 from policygen.steps import Progress
-from policygen.tree.content import tree_content
+from policygen.trees.layout import tree_content
 
 
 def verify_effect(session: Session, arch: str | None = None) -> Effect:
@@ -59,6 +61,24 @@ def applied_effect(
     return effect.model_copy(update={"content": tree_content(found.cub)})
 
 
+# A plan together with the tree that it is for.
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, the tree that it is for, and the compiler that knows it."""
+
+    plan: Plan
+    tree: ReadTree
+    data: Mapping[str, bytes]
+    compiler: Compiler
+
+    @property
+    def changed(self) -> dict[str, bytes]:
+        """The headers that the plan changes, as they shall be."""
+        return changed_headers(self.plan, self.data)
+
+
 def proven(planned: Planned) -> Effect:
     """The effect of a plan on what is selected; another one than planned is an error."""
     effect = effect_of(planned.plan, planned.tree, planned.compiler, planned.changed)
@@ -90,3 +110,64 @@ def _judged(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> Eff
     return judge(
         plan, compiler.compare(changed), lambda point, arch: compiler.why_not(changed, point, arch)
     )
+
+
+# Struct families beside policy selectors: named, left, or planned and proved with the returns.
+
+
+def with_families(work: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
+    """The plan with what becomes of the families that stand beside the returns."""
+    plan, headers = work.plan, work.compiler.headers
+    wish = plan.options.legacy
+    if not plan.cub.has_selectors:
+        told = [f"the tree has no policy selectors: --legacy {wish} says nothing about it"]
+        return _told(plan, told if wish != "leave" else [])
+    if wish == "update":
+        return _updated(work, planner, scored)
+    written = (action.benchmark for action in plan.actions if action.written)
+    remarks = legacy.left(legacy.headers_beside(written, plan.cub, headers))
+    if wish == "warn":
+        remarks += unlike(plan, work.tree, work.compiler)
+    return _told(plan, remarks)
+
+
+def _updated(work: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
+    """The same results in the families, by the rules of their own entries."""
+    own, headers = work.plan, work.compiler.headers
+    results, held = legacy.results_for(own, scored, headers)
+    families = _older_planner(work, planner, held).plan(results)
+    plan = legacy.joined(own, families, held, work.data)
+    if planner.prove and own.edits and families.edits:
+        proven(replace(work, plan=plan))
+    remarks = served(families, headers)
+    given = {a.point: legacy.given(a) for a in families.actions if a.point not in held}
+    remarks += legacy.unread(plan, headers)
+    return _told(plan, [*remarks, *legacy.unlike(legacy.returned(plan, headers), given)])
+
+
+def families_again(work: Planned, planner: Planner, plan: Plan) -> Plan:
+    """What a plan that was kept comes to, with its families; `work` has it without them."""
+    results, held = legacy.results_for(work.plan, plan.results, work.compiler.headers)
+    older = _older_planner(work, planner, held)
+    families = again(older, legacy.part(plan, legacy=True), results)
+    return legacy.joined(work.plan, families, held, work.data)
+
+
+def unlike(plan: Plan, found: ReadTree, compiler: Compiler) -> list[str]:
+    """The entries of families that say something else than the returns do by a plan."""
+    actions = legacy.returned(plan, compiler.headers)
+    older = older_compiler(found, compiler)
+    told = older.tell([action.point for action in actions], plan.options.arch) if actions else {}
+    given = {point: legacy.shown(one) for point, one in told.items()}
+    return [*legacy.unlike(actions, given), *legacy.unread(plan, compiler.headers)]
+
+
+def _older_planner(work: Planned, planner: Planner, held: Mapping[Point, str]) -> Planner:
+    """The planner of the older dispatchers; `held` workloads stay as they are."""
+    compiler = older_compiler(work.tree, work.compiler)
+    sources = replace(planner.sources, cub=compiler.cub)
+    return replace(planner, sources=sources, oracle=compiler, held=held)
+
+
+def _told(plan: Plan, remarks: Sequence[str]) -> Plan:
+    return plan.model_copy(update={"remarks": (*plan.remarks, *remarks)})

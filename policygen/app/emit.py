@@ -6,36 +6,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from policygen import tree
-from policygen.app.bases import judged_by_base
+from policygen import trees
+from policygen.app.change import judged_by_base
+from policygen.app.databases import Ranked, ranked
 from policygen.app.filters import parse_target
 from policygen.app.inputs import ResultFiles
-from policygen.app.ranking import Ranked, ranked
-from policygen.app.serving import check_serves
-from policygen.app.session import Session
-from policygen.bindings.archs import next_arch
+from policygen.app.session import Session, check_serves
 from policygen.bindings.load import bound
 from policygen.bindings.recorded import version_of
-from policygen.dialects.selectors.aggregates import policy_structs
-from policygen.dialects.user.header import HeaderTarget, render, selector_of
-from policygen.dialects.user.public import SINCE
-from policygen.dialects.user.tuned import TunedSelector
+from policygen.bindings.words import next_arch
 from policygen.errors import EffectError, InputError, Problems
-from policygen.model.cub import Cub
-from policygen.model.emit import EmitAction, EmitProof, Emitted
-from policygen.model.policies import Policies, Question
+from policygen.headers.selectors.functions import policy_structs
+from policygen.headers.user.header import HeaderTarget, render, selector_of
+from policygen.headers.user.policies import SINCE
+from policygen.headers.user.selectors import TunedSelector
+from policygen.model.emitted import EmitAction, EmitProof, Emitted
 from policygen.model.results import Rules, ScoredWorkload
-from policygen.model.versions import numbers
-from policygen.planning.bases import several
-from policygen.planning.emit_judge import judge, questions
-from policygen.planning.emitter import Emitter
-from policygen.proof.overlay import overlay
-from policygen.proof.policies import ask_policies
+from policygen.model.trees import Cub, numbers
+from policygen.model.tuning import Policies, Question
+from policygen.planning.emitter import Emitter, judge, questions
+from policygen.planning.measured import several
+from policygen.proof.ask import ask_policies
 from policygen.proof.probe import AskedTree
 from policygen.proof.toolchain import Toolchain, find_toolchain
-from policygen.results.asked import NOT_ASKED
+from policygen.proof.units import overlay
+from policygen.results.cases import NOT_ASKED
 from policygen.steps import Progress
-from policygen.tree.manifest import shipped
+from policygen.trees.manifest import shipped
 
 DEFAULT_NAMESPACE = "tunings"
 LISTED = 10
@@ -126,7 +123,7 @@ class _Compiler:
 
 
 def _emitter(found: Ranked, ask: _Compiler, target: str, *, force: bool) -> Emitter:
-    structs = policy_structs(tree.tuning_headers(ask.cub)[0].parent)
+    structs = policy_structs(trees.tuning_headers(ask.cub)[0].parent)
     return Emitter(
         ask.cub.version, target, structs, ask, found.choose, force, spaces=found.files.spaces
     )

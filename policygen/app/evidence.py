@@ -1,25 +1,29 @@
 """What databases say of what a change wrote; what was written by hand is found by its values."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.app.compilers import open_compiler
 from policygen.app.inputs import ResultFiles, is_results, open_inputs
 from policygen.app.reading import ReadTree
-from policygen.dialects.known import dialect_of
-from policygen.dialects.protocol import TuningTree
-from policygen.model.plan import NextBest, Plan
-from policygen.model.resolve import Differing
-from policygen.model.results import Rules
-from policygen.model.review import Evidence
-from policygen.model.workload import Point
+from policygen.errors import InputError
+from policygen.headers.dialects import dialect_of
+from policygen.headers.protocol import TuningTree
+from policygen.model.plans import NextBest, Plan
+from policygen.model.results import Measured, PointRatio, Rules, ScoredVariant
+from policygen.model.reviews import Evidence
+from policygen.model.selection import Differing
+from policygen.model.workload import BASE, Point, parse_label
 from policygen.planning.measured import Measurement, arch_of, measurements, others
-from policygen.planning.places import find_places
-from policygen.planning.shown import shown_variant
-from policygen.proof.review import Touched
-from policygen.results.evidence import evidence, variants_of
-from policygen.results.top import rank
+from policygen.planning.places import PlacedResult, find_places
+from policygen.proof.changes import Touched
+from policygen.results.ranking import Warnings, open_cases, rank, scored_variant
+from policygen.results.samples import Decoder
+from policygen.results.score import SampleReader, Scores, score_case
+from policygen.results.tables import DeclaredAxes
+from policygen.results.together import find_case, only, places
 from policygen.steps import Progress
 
 
@@ -127,3 +131,84 @@ def _variants(
         label = shown_variant(case, labels, named) if case else named
         if label is not None:
             yield one.point, label
+
+
+Proof = tuple[ScoredVariant, tuple[PointRatio, ...]]
+
+
+# What databases say of what was written: scores, and a ratio for each runtime workload.
+
+
+def evidence(
+    paths: Sequence[Path],
+    wanted: Sequence[tuple[Measured, str]],
+    rules: Rules,
+    declared: DeclaredAxes | None = None,
+) -> list[Proof | None]:
+    """For each measured workload and label the scores; none where it was not measured whole."""
+    if not wanted:
+        return []
+    warnings = Warnings()  # the ranking told them
+    found: list[Proof | None] = []
+    with (
+        Decoder() as decoder,
+        open_cases(paths, warnings, only([one for one, _ in wanted])) as cases,
+    ):
+        decoder.start()
+        for measured, label in wanted:
+            scores = score_case(find_case(cases, measured), declared or {})
+            parameters = parse_label(label)
+            position = places(scores).get(frozenset((parameters or {}).items()))
+            if position is None:
+                found.append(None)
+                continue
+            reader = SampleReader(scores.case, decoder, warnings.add)
+            scored = scored_variant(scores, position, rules, reader)
+            found.append((scored, _runtime(scores, int(scores.index[position]))))
+    return found
+
+
+def variants_of(paths: Sequence[Path], wanted: Sequence[Measured]) -> list[tuple[str, ...]]:
+    """The labels of all variants that were measured for some workloads."""
+    with open_cases(paths, Warnings(), only(wanted)) as cases:
+        found = [find_case(cases, one).variants for one in wanted]
+    return [tuple(label for label in labels if label != BASE) for labels in found]
+
+
+def _runtime(scores: Scores, variant: int) -> tuple[PointRatio, ...]:
+    return tuple(
+        PointRatio(
+            subbench=part.table.subbench,
+            point=dict(zip(part.table.rt_axes, point, strict=True)),
+            weight=float(scores.weights[index][column]),
+            ratio=float(scores.ratios[index][variant, column]),
+        )
+        for index, part in enumerate(scores.case.parts)
+        for column, point in enumerate(part.points)
+    )
+
+
+# Which of the measured variants a workload's policy shows: whoever wrote its values.
+
+
+def shown_variant(case: PlacedResult, labels: Sequence[str], named: str | None) -> str | None:
+    """The one with its values; the one that its comment names first, where it has them.
+
+    One whose benchmark fixes more than an entry says comes last: what the entry says is the same.
+    """
+    ordered = [label for label in dict.fromkeys((named, *labels)) if label]
+    for whole in (True, False):
+        for label in ordered:
+            if _shows(case, label, whole=whole):
+                return label
+    return None
+
+
+def _shows(case: PlacedResult, label: str, *, whole: bool) -> bool:
+    with suppress(InputError):  # a label that the entry cannot say is not what it has
+        members = case.members(label)
+        if whole:
+            return case.has(members, label)
+        now, wanted = case.spot.told.values, case.spot.expected(members)
+        return bool(wanted) and all(now.get(name) == value for name, value in wanted.items())
+    return False

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from policygen.bindings.archs import amd_archs, ladder, older
+from policygen.bindings.words import amd_archs, ladder, older
 from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import arch_and_gpu, arch_number, is_amd, parse_arch
 from policygen.proof.toolchain import find_toolchain

@@ -8,20 +8,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
+from pydantic import ValidationError
+
 from policygen.app.filters import EVERYTHING, Filter
-from policygen.errors import InputError, Problems
-from policygen.hints import anchored
+from policygen.errors import InputError, Problems, anchored
 from policygen.model.arch import parse_arch
-from policygen.model.bench import ParameterRange
-from policygen.model.db_compare import ComparedSide
-from policygen.model.results import ScoredWorkload
+from policygen.model.benchmarks import ParameterRange
+from policygen.model.databases import ComparedSide
+from policygen.model.results import Rules, ScoredWorkload
+from policygen.model.workload import parse_label
 from policygen.opening import read_named
-from policygen.results.database import is_database, open_database
-from policygen.results.load import expand
+from policygen.results.database import expand, is_database, open_database
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
+from policygen.settings import configured
 
 if TYPE_CHECKING:
-    from policygen.model.plan import Action
+    from policygen.model.plans import Action
 
 _EXPECTED = (
     "Expected a cccl_meta_bench.db, or what NVBench writes with --jsonbin or --json;"
@@ -164,7 +166,7 @@ def _declares(path: Path, data: bytes) -> bool:
 
     What is wrong in it is told by who reads it.
     """
-    from policygen.source.benchmarks.meta import is_meta  # most have nothing to read
+    from policygen.headers.search_space import is_meta  # most have nothing to read
 
     return path.suffix in {".cu", ".cuh", ".csv"} or is_meta(data) or b"%RANGE%" in data
 
@@ -175,7 +177,7 @@ def benchmarks_of(
     """Search spaces and declared axes, of benchmark sources or a cccl_meta_bench.csv."""
     if not paths:
         return {}, {}
-    from policygen.source.benchmarks.read import read_benchmarks  # most have nothing to read
+    from policygen.headers.benchmark_sources import read_benchmarks  # most have nothing to read
 
     document, errors = read_benchmarks(paths)
     if errors:
@@ -211,3 +213,34 @@ def _nvbench(runs: Sequence[Path], base: str | None, folder: Path) -> tuple[Path
     out = folder / "nvbench.db"
     to_database(chosen, variants, out)
     return out, (str(chosen.path), *(str(run.path) for _, run in variants))
+
+
+__all__ = ["Rules", "choose_rules"]
+_OPTIONS = {"worst_allowed": "worst"}
+_RATIOS = {"worst_allowed", "confidence", "least_score"}
+
+
+# When a variant is worth writing.
+
+
+def choose_rules(current: str | None = None, **wanted: float | bool | None) -> Rules:
+    """`[choose]` of `policygen.toml`, changed by what is wanted."""
+    found = configured()
+    rules = found.settings.choose if found else Rules()
+    given = {name: value for name, value in wanted.items() if value is not None}
+    try:
+        rules = Rules.model_validate({**rules.model_dump(), **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        value = first["input"]
+        share = isinstance(value, float) and value >= 10 and name in _RATIOS
+        raise InputError(
+            f"--{_OPTIONS.get(name, name.replace('_', '-'))} {value}: {first['msg']}",
+            f"It is a ratio, not per cent: {value / 100:g}." if share else None,
+        ) from error
+    if rules.prefer_simple and current is None:
+        raise InputError("--prefer-simple needs --current", "Give the label of the present values.")
+    if current is not None and parse_label(current) is None:
+        raise InputError(f"--current {current!r} is no variant label", "Such as: ipt_19.tpb_512")
+    return rules

@@ -7,23 +7,22 @@ from math import isfinite, sqrt
 from statistics import fmean, stdev
 
 from policygen.app.filters import EVERYTHING, Filter
-from policygen.bindings.own_kernel import RUNTIME
+from policygen.bindings.own_kernels import RUNTIME
 from policygen.errors import InputError
-from policygen.measure.student import student
-from policygen.model.labels import BASE, parse_label
-from policygen.model.matrix import (
+from policygen.gpu.statistics import student
+from policygen.model.measured import (
     KernelMatrix,
     KernelUse,
     MatrixCell,
     MatrixVerdict,
     StrategyMatrix,
 )
-from policygen.model.own_kernel import STRATEGY
+from policygen.model.own_workload import STRATEGY
 from policygen.model.results import Interval
-from policygen.results.database import Database, open_database
-from policygen.results.launched import KernelFacts, KernelLaunch, kernel_facts
-from policygen.results.load import expand
-from policygen.results.provenance import ROWS, SESSIONS
+from policygen.model.workload import BASE, parse_label
+from policygen.results.database import Database, expand, open_database
+from policygen.results.imported import KernelFacts, KernelLaunch, kernel_facts
+from policygen.results.own_tables import ROWS, SESSIONS
 
 Times = dict[int, list[float]]
 """By session the medians of its processes, in their order."""

@@ -6,10 +6,8 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from policygen.app.achieved import keep_achieved, profiler
 from policygen.app.filters import Filter
-from policygen.app.kernel_facts import keep_bandwidth, keep_kernel
-from policygen.app.measure_variants import (
+from policygen.app.measured_workloads import (
     ChosenWorkload,
     VariantsWanted,
     check_compiles,
@@ -17,26 +15,42 @@ from policygen.app.measure_variants import (
     compile_lot,
     work_folder,
 )
-from policygen.app.sanitized import sanitized
-from policygen.app.serving import check_serves
-from policygen.app.session import Session
+from policygen.app.session import Session, check_serves
+from policygen.bindings.own_kernels import taken_kernel
 from policygen.errors import InputError, PolicygenError
-from policygen.measure.compiling import CompiledWorkload
-from policygen.measure.control import Controller, controlling, worker_command
-from policygen.measure.database import MeasuringSession, open_measurements
-from policygen.measure.gpus import device_environment, find_gpu
-from policygen.measure.kernels import KernelWorkload
-from policygen.measure.noise import measure_noise
-from policygen.measure.nvbench_program import NvbenchSettings
-from policygen.measure.nvbench_rounds import controlling_nvbench, nvbench_options
-from policygen.measure.objects import ObjectCompiler, runtime_of
-from policygen.measure.outcomes import Failure
-from policygen.measure.run import Findings, WorkloadTask, measure_workload
-from policygen.measure.runs import WorkloadRun
-from policygen.measure.sessions import About
-from policygen.measure.spots import declared_axes, runtime_spots
-from policygen.measure.statistics import PointTimes, judged, noises, score_noise
-from policygen.measure.times import runtime_axes, times_of
+from policygen.gpu.checkout_rounds import NvbenchSettings, controlling_nvbench, nvbench_options
+from policygen.gpu.compiling import CompiledWorkload, ObjectCompiler, runtime_of
+from policygen.gpu.control import Controller, controlling, worker_command
+from policygen.gpu.database_writer import About
+from policygen.gpu.device import Failure
+from policygen.gpu.machine import device_environment, find_gpu
+from policygen.gpu.measured_rows import (
+    MeasuringSession,
+    keep_peak,
+    keep_start,
+    keep_words,
+    open_measurements,
+)
+from policygen.gpu.opened import KernelWorkload
+from policygen.gpu.rounds import (
+    Findings,
+    Keeps,
+    WorkloadTask,
+    declared_axes,
+    measure_workload,
+    runtime_spots,
+)
+from policygen.gpu.statistics import (
+    PointTimes,
+    judged,
+    measure_noise,
+    noises,
+    runtime_axes,
+    score_noise,
+    times_of,
+)
+from policygen.gpu.tools import WatchedWorkload, achieved, find_profiler, find_sanitizer, sanitize
+from policygen.gpu.units import WorkloadRun
 from policygen.model.measured import (
     FailureKind,
     MeasuredVariant,
@@ -46,9 +60,11 @@ from policygen.model.measured import (
     SkippedPoint,
     VariantFailure,
 )
+from policygen.model.workload import BASE, Point, as_label
 from policygen.model.workload import Point as WorkloadPoint
-from policygen.proof.deps import Listings
+from policygen.proof.compile import Listings
 from policygen.proof.toolchain import find_toolchain
+from policygen.steps import HowFar
 
 PROCESSES = 5
 ROUNDS = 20
@@ -330,3 +346,102 @@ def _is_runtime(axis: str) -> bool:
 def is_meant(values: Mapping[str, str], where: Filter) -> bool:
     """Whether `-a` leaves a runtime workload."""
     return all(values[axis] in wanted for axis, wanted in where.values.items() if axis in values)
+
+
+PHASE = "profiling"
+
+
+# What ncu says of variants of a kernel of one's own, after they were measured.
+
+
+def profiler() -> Path:
+    """What is asked; refused before anything is measured where it cannot be."""
+    if taken_kernel() is None:
+        raise InputError(
+            "--ncu is for kernels of your own: a call of CUB's is several kernels",
+            "Name the file of one: --workload FILE",
+        )
+    return find_profiler(find_toolchain())
+
+
+def keep_achieved(
+    tool: Path,
+    session: Session,
+    rows: MeasuringSession,
+    chosen: Mapping[Point, ChosenWorkload],
+    made: Mapping[Point, Sequence[CompiledWorkload]],
+    command: Sequence[str],
+    keeps: Keeps,
+) -> None:
+    """Writes the share of threads that were at work, of each variant on each runtime workload."""
+    maker = taken_kernel()
+    assert maker is not None
+    asked = [
+        (spot, unit)
+        for point, one in chosen.items()
+        for run, unit in zip(one.opened.runs, made[point], strict=False)
+        for spot in runtime_spots(run, unit.inputs, keeps)
+    ]
+    for done, (spot, unit) in enumerate(asked):
+        if session.progress:
+            session.progress(HowFar(PHASE, done, len(asked), (str(spot),)))
+        base, *variants = unit.functions
+        failed = rows.failed(spot.spot)
+        fine = tuple(each for each in variants if each.variant not in failed)
+        one = WatchedWorkload(spot.case, base, fine)
+        found = achieved(tool, command, maker.functions, one, held=True)
+        rows.achieved(spot.spot, found.shares)
+        if found.problem is not None:
+            session.note(f"ncu tells nothing of {spot}: {found.problem}")
+
+
+# What compute-sanitizer says of variants, before they are measured.
+
+
+def sanitized(
+    session: Session,
+    chosen: Mapping[Point, ChosenWorkload],
+    made: Mapping[Point, Sequence[CompiledWorkload]],
+    command: Sequence[str],
+    keeps: Keeps,
+    patience: float,
+) -> dict[Point, dict[str, str]]:
+    """By workload what is wrong with variants, on the smallest runtime workload of each."""
+    tool = find_sanitizer(find_toolchain())
+    asked = []
+    for point, one in chosen.items():
+        for run, unit in zip(one.opened.runs, made[point], strict=False):
+            spots = runtime_spots(run, unit.inputs, keeps)
+            if spots:
+                least = min(spots, key=lambda spot: spot.case.axes)
+                base, *variants = unit.functions
+                asked.append((point, WatchedWorkload(least.case, base, tuple(variants))))
+    workloads = [one for _, one in asked]
+    told = sanitize(tool, command, workloads, patience=patience, progress=session.progress)
+    found: dict[Point, dict[str, str]] = {}
+    for (point, _), reasons in zip(asked, told, strict=True):
+        if BASE in reasons:
+            raise InputError(f"base of {point[0]} must not run: {reasons[BASE]}")
+        found.setdefault(point, {}).update(reasons)
+    return found
+
+
+# What is kept of a kernel of one's own besides the times of its variants.
+
+
+def keep_kernel(rows: MeasuringSession) -> None:
+    """Writes what numbers in labels stand for."""
+    maker = taken_kernel()
+    if maker is None:
+        return
+    every = maker.given.every_parameter
+    words = {label: one.words for label, one in every.items() if one.words}
+    for name in maker.names:
+        keep_words(rows.writer, name, words)
+        keep_start(rows.writer, name, maker.name, as_label(maker.start))
+
+
+def keep_bandwidth(rows: MeasuringSession, controller: Controller) -> None:
+    """Measures once how fast memory is copied, which times of kernels are put beside."""
+    if taken_kernel() is not None and (found := controller.bandwidth()) is not None:
+        keep_peak(rows.writer, rows.number, found)

@@ -8,22 +8,27 @@ from pathlib import Path
 
 from policygen.app.filters import Filter
 from policygen.app.measure import Effort
-from policygen.app.measure_variants import check_compiles, work_folder
+from policygen.app.measured_workloads import check_compiles, work_folder
 from policygen.errors import InputError, PolicygenError
-from policygen.measure.checkout import BenchmarkCheckout, CheckoutBenchmark, open_checkout
-from policygen.measure.checkout_rounds import CheckoutTask, in_words, measure_programs
-from policygen.measure.control import controlling, worker_command
-from policygen.measure.database import MeasuringSession, open_measurements
-from policygen.measure.device import GpuFacts
-from policygen.measure.gpus import device_environment, find_gpu
-from policygen.measure.nvbench_library import find_library
-from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
-from policygen.measure.programs import BuiltPrograms, ProgramCompiler, build_programs
-from policygen.measure.run import Findings
-from policygen.measure.sessions import About
-from policygen.measure.statistics import judged, noises, score_noise
-from policygen.measure.times import runtime_axes, times_of
-from policygen.measure.units import runner_text
+from policygen.gpu.checkout import (
+    BenchmarkCheckout,
+    BuiltPrograms,
+    CheckoutBenchmark,
+    ProgramCompiler,
+    build_programs,
+    find_library,
+    open_checkout,
+)
+from policygen.gpu.checkout_rounds import CheckoutTask, in_words, measure_programs
+from policygen.gpu.compiling import ObjectCompiler, ObjectSource, runtime_of
+from policygen.gpu.control import controlling, worker_command
+from policygen.gpu.database_writer import About
+from policygen.gpu.device import GpuFacts
+from policygen.gpu.machine import device_environment, find_gpu
+from policygen.gpu.measured_rows import MeasuringSession, open_measurements
+from policygen.gpu.rounds import Findings
+from policygen.gpu.statistics import judged, noises, runtime_axes, score_noise, times_of
+from policygen.gpu.units import runner_text
 from policygen.model.measured import (
     MeasuredVariant,
     MeasuredVariants,
@@ -32,7 +37,7 @@ from policygen.model.measured import (
     VariantFailure,
 )
 from policygen.model.workload import axis_name, plain
-from policygen.proof.deps import Listings
+from policygen.proof.compile import Listings
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.steps import Progress
 

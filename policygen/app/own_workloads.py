@@ -6,15 +6,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
+
 from policygen.app.emit import check_takes_selectors
 from policygen.app.filters import Filter
 from policygen.app.session import Session
-from policygen.bindings.load import bindings, own_binding
-from policygen.bindings.own import beside, call_named
-from policygen.bindings.taken import is_kernel, taking, taking_kernel
+from policygen.bindings.load import bindings, bound, own_binding, types, units_of
+from policygen.bindings.own_kernels import KernelMaker, kept_as_kernel
+from policygen.bindings.own_workloads import OwnMaker, beside, call_named, kept_as_taken
 from policygen.errors import InputError
+from policygen.headers.benchmark_sources import read_kernel
+from policygen.model.own_workload import OwnWorkload
 from policygen.rendering import fill
-from policygen.source.benchmarks.kernel_files import read_kernel
+from policygen.settings import load_toml
 
 TEMPLATE, KERNEL = "own/workload.toml.j2", "own/kernel.toml.j2"
 
@@ -67,3 +71,48 @@ def workload_template(algorithm: str) -> str:
     ]
     call = near[0] if near else call_named(algorithm, calls)
     return fill(TEMPLATE, {"call": call.model_dump()})
+
+
+class _OwnFile(BaseModel):
+    """What tells a kernel's file from a workload's."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    kernel: object = None
+
+
+# Takes a workload or a kernel of one's own: bindings have it as long as it is taken.
+
+
+def is_kernel(path: Path) -> bool:
+    """Whether a file describes a kernel, and no workload of an algorithm of CUB's."""
+    return load_toml(path, _OwnFile).kernel is not None
+
+
+@contextmanager
+def taking(path: Path) -> Iterator[OwnMaker]:
+    """Reads a workload's file, and lets bindings have it while the block lasts."""
+    maker = OwnMaker(path, load_toml(path, OwnWorkload), types().types, types().spellings)
+    with kept_as_taken(maker):
+        _forget()
+        try:
+            yield maker
+        finally:
+            _forget()
+
+
+@contextmanager
+def taking_kernel(maker: KernelMaker) -> Iterator[KernelMaker]:
+    """Lets bindings have a kernel while the block lasts."""
+    with kept_as_kernel(maker):
+        _forget()
+        try:
+            yield maker
+        finally:
+            _forget()
+
+
+def _forget() -> None:
+    """What was made of other workloads, or of none."""
+    for one in (bound, own_binding, units_of):
+        one.cache_clear()

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from policygen.model.coverage import Coverage
-from policygen.model.db_compare import DbCompare
-from policygen.model.review import Review
-from policygen.model.search_report import SearchReport
-from policygen.report.views import coverage, db_compare, review, search_report
+from policygen.model.audits import Coverage
+from policygen.model.databases import DbCompare
+from policygen.model.reviews import Review
+from policygen.model.search_pages import SearchReport
+from policygen.report import agreement_views, coverage_views, review_views, search_views
 
 
 def render_page(
@@ -14,9 +14,9 @@ def render_page(
 ) -> str:
     """The text of a page, or Markdown; neither names a path of this machine."""
     if isinstance(document, Review):
-        return review.render(document, form)
+        return review_views.render(document, form)
     if isinstance(document, Coverage):
-        return coverage.render(document, form)
+        return coverage_views.render(document, form)
     if isinstance(document, SearchReport):
-        return search_report.render(document, form)
-    return db_compare.render(document, form)
+        return search_views.render(document, form)
+    return agreement_views.render(document, form)

@@ -10,22 +10,38 @@ from typing import Any
 
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.measure import ROUNDS, compile_time_part
-from policygen.app.measure_variants import check_compiles, work_folder
-from policygen.app.performance_claims import Claims, workload_key
-from policygen.app.performance_header import prepare_header
-from policygen.app.performance_objects import CompiledChanges, PreparedChange, compile_changes
-from policygen.app.performance_trees import prepare_trees
-from policygen.app.serving import check_serves
-from policygen.app.session import Session
+from policygen.app.measured_workloads import check_compiles, work_folder
+from policygen.app.performance_trees import (
+    Claims,
+    CompiledChanges,
+    PreparedChange,
+    compile_changes,
+    prepare_header,
+    prepare_trees,
+    workload_key,
+)
+from policygen.app.session import Session, check_serves
 from policygen.cache import digest
-from policygen.measure.control import Controller, controlling, worker_command
-from policygen.measure.database import MeasuringSession, open_measurements
-from policygen.measure.gpus import device_environment, find_gpu
-from policygen.measure.objects import ObjectCompiler, runtime_of
-from policygen.measure.sessions import About
-from policygen.measure.times import runtime_axes
+from policygen.gpu.changes import (
+    LOOKS,
+    ChangedWorkload,
+    ChangeMeasuring,
+    JudgedPoint,
+    JudgedWorkload,
+    looks_until,
+    quantiles_of,
+)
+from policygen.gpu.comparison import SURE, Judge
+from policygen.gpu.compiling import ObjectCompiler, runtime_of
+from policygen.gpu.control import Controller, controlling, worker_command
+from policygen.gpu.database_writer import About
+from policygen.gpu.machine import device_environment, find_gpu
+from policygen.gpu.measured_rows import MeasuringSession, open_measurements
+from policygen.gpu.nvbench_files import check_nvbench, unwritten, write_nvbench
+from policygen.gpu.statistics import runtime_axes
 from policygen.model.measured import SkippedPoint, VariantFailure
-from policygen.model.performance import (
+from policygen.model.selection import EntryPlace
+from policygen.model.verdicts import (
     EntryPerformance,
     PerformanceNoise,
     PerformanceVerdict,
@@ -33,20 +49,10 @@ from policygen.model.performance import (
     VerifyPerformance,
     WorkloadPerformance,
 )
-from policygen.model.resolve import EntryPlace
 from policygen.model.workload import Point
-from policygen.performance.changes import (
-    ChangedWorkload,
-    JudgedPoint,
-    JudgedWorkload,
-    quantiles_of,
-)
-from policygen.performance.looks import LOOKS, ChangeMeasuring, looks_until
-from policygen.performance.nvbench_files import check_nvbench, unwritten, write_nvbench
-from policygen.performance.verdicts import SURE, Judge
-from policygen.proof.deps import Listings
+from policygen.proof.compile import Listings
 from policygen.proof.toolchain import Toolchain, find_toolchain
-from policygen.tree.content import tree_content
+from policygen.trees.layout import tree_content
 
 MOST = LOOKS[-1]
 NO_TIME = "the budget ended before it was measured"

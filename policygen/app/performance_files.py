@@ -7,12 +7,24 @@ from typing import Any
 
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.performance import noise_of, whole_verdict
-from policygen.bindings.archs import gpu_arch
+from policygen.bindings.words import gpu_arch
 from policygen.cache import digest
-from policygen.errors import InputError, PolicygenError, together
-from policygen.hints import anchored, listed
+from policygen.errors import InputError, PolicygenError, anchored, listed, together
+from policygen.gpu.comparison import (
+    LEAST,
+    SURE,
+    Axes,
+    Judge,
+    JudgedTimes,
+    Keeps,
+    MatchedPoint,
+    MatchedWorkload,
+    SeparateTimes,
+    match_results,
+    score_times,
+)
 from policygen.model.measured import SkippedPoint
-from policygen.model.performance import (
+from policygen.model.verdicts import (
     PerformanceVerdict,
     RuntimePerformance,
     VerifyPerformance,
@@ -20,12 +32,9 @@ from policygen.model.performance import (
 )
 from policygen.model.workload import axes, plain, spelled
 from policygen.opening import read_document
-from policygen.performance.matching import Axes, Keeps, MatchedPoint, MatchedWorkload, match_results
-from policygen.performance.separate import LEAST, SeparateTimes, score_times
-from policygen.performance.verdicts import SURE, Judge, JudgedTimes
-from policygen.results.load import expand
+from policygen.results.cases import result_weights
+from policygen.results.database import expand
 from policygen.results.nvbench import NvbenchRun, read_nvbench
-from policygen.results.weights import result_weights
 
 ONE_PROCESS = (
     "one process a side does not tell the noise between processes, and that of samples within one"

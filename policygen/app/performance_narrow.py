@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from policygen.app.base import find_base
-from policygen.app.bases import headers_of
-from policygen.app.change import read_before
+from policygen.app.change import find_base, headers_of, read_before
 from policygen.app.compilers import open_compiler
-from policygen.app.families import with_families
-from policygen.app.performance_claims import WorkloadKey, workload_key
-from policygen.app.planned import Planned
+from policygen.app.effect import Planned, with_families
+from policygen.app.performance_trees import WorkloadKey, workload_key
 from policygen.app.session import Session
-from policygen.dialects.protocol import TuningTree
 from policygen.errors import InputError, Problems
-from policygen.model.performance import VerifyPerformance, WorkloadPerformance
-from policygen.model.plan import Plan
+from policygen.headers.protocol import TuningTree
+from policygen.model.plans import Plan
 from policygen.model.results import Choice, ScoredWorkload
+from policygen.model.verdicts import VerifyPerformance, WorkloadPerformance
 from policygen.model.workload import axes
 from policygen.planning.memory import remembered, remembered_next
 from policygen.planning.places import PlacedResult

@@ -1,26 +1,29 @@
 """What the tuning headers of a tree hold, and copies of them that the compiler is asked with."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from policygen import tree
+from policygen import trees
 from policygen.app.filters import parse_archs
-from policygen.bindings.archs import ladder
-from policygen.bindings.load import bound
-from policygen.dialects.known import DIALECTS
-from policygen.dialects.scan import scan_headers
-from policygen.dialects.selectors.enabled import enable_returns
-from policygen.errors import InputError, SourceError
+from policygen.bindings import fit
+from policygen.bindings.load import bindings, bound, identity
+from policygen.bindings.words import ladder
+from policygen.cache import digest, keep, kept, written_by
+from policygen.errors import InputError, PolicygenError, SourceError
+from policygen.headers.dialects import DIALECTS
+from policygen.headers.scan import algorithm, scan_headers
+from policygen.headers.selectors.marks import enable_returns
+from policygen.headers.text import Text, read_bytes
 from policygen.model.arch import arch_number
-from policygen.model.branches import steps
-from policygen.model.cub import Cub, Dialect
-from policygen.model.marks import Marked
-from policygen.model.tuning import TuningHeader
+from policygen.model.edits import Marked
+from policygen.model.trees import UNKNOWN, Cub, Dialect
+from policygen.model.tuning import TuningHeader, steps
 from policygen.proof.probe import Asked
 from policygen.proof.sites import marked_members
-from policygen.source.files import read_bytes
-from policygen.source.select import algorithm
+from policygen.trees.layout import other_headers, own_sources, tunings_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class ReadTree:
 
 def read_tree(cub: Cub, names: Sequence[str] = ()) -> ReadTree:
     """Scans the headers of a tree: those that are named, by algorithm or by header, or all."""
-    known = {path.name: path for path in tree.tuning_headers(cub)}
+    known = {path.name: path for path in trees.tuning_headers(cub)}
     wanted = _header_names(names, known, cub.bindings) or frozenset(known)
     paths = tuple(path for name, path in known.items() if name in wanted)
     scanned = scan_headers(paths)
@@ -115,3 +118,65 @@ def _steps(headers: Sequence[TuningHeader]) -> set[str]:
     known = {policy.arch for chain in chains for policy in chain.policies}
     returned = steps(family for header in headers for family in header.selectors)
     return known | returned or {ladder()[0]}
+
+
+KIND = "looked"
+# #include <cub/device/dispatch/tuning/tuning_radix_sort.cuh>
+_INCLUDED = re.compile(rb"#\s*include\s*<cub/device/dispatch/tuning/(\w+\.cuh)>")
+
+
+# Which bindings a tree's headers fit; a version of CUB is shared by many states of its main.
+
+
+def looked(cub: Cub) -> Cub:
+    """The tree with the bindings that its headers fit; they are told by its version at first."""
+    if cub.version == UNKNOWN:
+        return cub
+    try:
+        found = _read_as(cub, Path(cub.root))
+    except (PolicygenError, OSError):
+        return cub  # who reads a file of it for its own sake tells what is wrong
+    return cub.model_copy(update={"read_as": found}) if found != cub.version else cub
+
+
+def _read_as(cub: Cub, root: Path) -> str:
+    files = {
+        path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(own_sources(cub))
+    }
+    made = written_by(fit, fit, fit, fit)
+    contents = (part for name, data in files.items() for part in (name, data))
+    key = digest(made, identity(), cub.version, cub.dialect, *contents)
+    if (known := kept(KIND, key)) is not None:
+        return known.decode()
+    mine = [binding for binding in bindings() if binding.library == cub.library]
+    found = fit.read_as(cub, mine, _held(cub, root, files))
+    with suppress(OSError):  # a cache that cannot be written costs speed, nothing else
+        keep(KIND, key, found.encode())
+    return found
+
+
+def _held(cub: Cub, root: Path, files: dict[str, bytes]) -> fit.TreeText:
+    folder = tunings_folder(cub).relative_to(root).as_posix()
+    others = {path.relative_to(root).as_posix() for path in other_headers(cub)}
+    tunings = {
+        path.rpartition("/")[2]: Text(path, data).uncommented
+        for path, data in files.items()
+        if path.rpartition("/")[0] == folder or path in others
+    }
+    headers = {
+        name: b"\n".join(tunings[one] for one in _reached(name, tunings)).decode("utf-8", "replace")
+        for name in tunings
+    }
+    beside = [data for path, data in files.items() if path.rpartition("/")[0] != folder]
+    return fit.TreeText(
+        headers, files.__contains__, lambda: b"\n".join(beside).decode("utf-8", "replace")
+    )
+
+
+def _reached(name: str, tunings: dict[str, bytes]) -> list[str]:
+    """A header and the tuning headers that it includes."""
+    found = [name]
+    for one in found:
+        names = [match.decode() for match in _INCLUDED.findall(tunings[one])]
+        found += [other for other in names if other in tunings and other not in found]
+    return found

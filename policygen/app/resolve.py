@@ -5,17 +5,16 @@ from dataclasses import replace
 
 from policygen.app.filters import Filter
 from policygen.app.reading import ReadTree, chosen_archs, read_tree
-from policygen.app.session import Session
-from policygen.app.trees import other_tree
+from policygen.app.session import Session, other_tree
 from policygen.errors import PolicygenError
-from policygen.model.base import Problem
-from policygen.model.cub import Dialect
-from policygen.model.resolve import Comparison, Resolution
-from policygen.proof.compilers import compiler_of
-from policygen.proof.difference import compare_resolutions
+from policygen.model.records import Problem
+from policygen.model.selection import Comparison, Resolution
+from policygen.model.trees import Dialect
+from policygen.proof.ask import compiler_of
+from policygen.proof.changes import compare_resolutions
 from policygen.proof.probe import Asked
-from policygen.proof.resolve import resolve
 from policygen.proof.sites import places, remarks
+from policygen.proof.values import resolve
 from policygen.steps import Progress
 
 Errors = tuple[PolicygenError, ...]

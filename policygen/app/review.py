@@ -1,48 +1,52 @@
 """What a change of tuning headers means: the compiler, databases and audits are asked about it."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 
-from policygen import tree
-from policygen.app.applied import find_apply
+from policygen import trees
+from policygen.app.audits import ask_reach
 from policygen.app.change import TreeChange, find_change
 from policygen.app.commands import Typed, given_or_told, planning
 from policygen.app.compilers import older_tree, open_compiler
-from policygen.app.effect import applied_effect
+from policygen.app.effect import applied_effect, unlike
 from policygen.app.evidence import Written, find_databases, find_evidence, named_variants
-from policygen.app.families import unlike
 from policygen.app.filters import Filter
 from policygen.app.inputs import parse_gpus
-from policygen.app.reach import ask_reach
+from policygen.app.journal import find_apply
+from policygen.app.plan import Saved, read_document
 from policygen.app.reading import ReadTree
 from policygen.app.resolve import ask_values
 from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
-from policygen.app.serving import offers_code
-from policygen.app.session import Session
-from policygen.model.cub import Cub, Dialect
-from policygen.model.effect import Effect
-from policygen.model.lint import Finding
-from policygen.model.plan import Plan
-from policygen.model.reach import Unreachable
-from policygen.model.resolve import EntryPlace, Resolution
-from policygen.model.review import Review, Uncovered
+from policygen.app.session import Session, offers_code
+from policygen.errors import InputError
+from policygen.model.audits import Finding, Unreachable
+from policygen.model.machine_code import VerifySass
+from policygen.model.plans import Plan
+from policygen.model.records import Document
+from policygen.model.reviews import Review, Uncovered
+from policygen.model.selection import Effect, EntryPlace, Resolution
+from policygen.model.trees import Cub, Dialect
+from policygen.model.verdicts import VerifyPerformance
 from policygen.paths import nearby
 from policygen.planning import legacy
-from policygen.proof.compilers import compiler_of
-from policygen.proof.difference import compare_resolutions
-from policygen.proof.intervals import without_repeats
-from policygen.proof.lint.outside import unprovable
-from policygen.proof.review import Known, inherited, reviewed, touched
-from policygen.proof.sites import bound_headers
-from policygen.proof.uncovered import (
+from policygen.proof.ask import compiler_of
+from policygen.proof.changes import (
+    Known,
+    compare_resolutions,
+    inherited,
+    reviewed,
+    touched,
     unanswered,
     uncovered_entries,
     uncovered_headers,
     undecided,
     unread,
 )
-from policygen.source.code_diff import first_difference
+from policygen.proof.lexemes import first_difference
+from policygen.proof.outside_inputs import unprovable
+from policygen.proof.sites import bound_headers, without_repeats
 from policygen.steps import Progress
-from policygen.tree.content import tree_content
+from policygen.trees.layout import tree_content
 
 
 def review_change(
@@ -159,7 +163,7 @@ def _unasked(
 
 def _unprovable(cub: Cub, change: TreeChange) -> tuple[Finding, ...]:
     """What headers ask for that no proof can know; what others alone ask is not theirs."""
-    headers = tree.tuning_headers(cub)
+    headers = trees.tuning_headers(cub)
     found = unprovable(cub, headers, nearby)
     others = {path.name for path in headers} - change.contents.keys()
     if not change.contents or not any(one.header in others for one in found):
@@ -249,3 +253,72 @@ def _commands(
     asked += [word for gpu in gpus for word in ("--gpu-arch", gpu)]
     asked += ["--run-sass"] if run_sass else []
     return (*found, typed("review", *named, *asked, store=True))
+
+
+Proof = Effect | VerifySass | VerifyPerformance
+
+
+# A review that was saved, and what was proved and measured besides of the same tree.
+
+
+def read_review(path: Path) -> Review:
+    """A review that was saved."""
+    return _read(path, Review)
+
+
+def read_proofs(
+    effect: str | None, sass: str | None, performance: str | None = None
+) -> dict[str, Document]:
+    """What `verify-…` printed; read first, for a review takes its time."""
+    kinds: dict[str, tuple[str | None, type[Document]]] = {
+        "effect": (effect, Effect),
+        "sass": (sass, VerifySass),
+        "performance": (performance, VerifyPerformance),
+    }
+    return {n: _read(Path(file), kind) for n, (file, kind) in kinds.items() if file is not None}
+
+
+def with_proofs(review: Review, proofs: Mapping[str, Document]) -> Review:
+    """A review with what was proved and measured besides; of another tree it is refused."""
+    remarks = [*review.remarks]
+    for document in proofs.values():
+        assert isinstance(document, Proof)
+        if document.cub is not None and not _same_tree(review, document, document.cub):
+            remarks.append(
+                f"whether {_command(document)} was asked about this very tree is not known"
+            )
+    return review.model_copy(update={**proofs, "remarks": tuple(dict.fromkeys(remarks))})
+
+
+def _same_tree(review: Review, proof: Proof, cub: Cub) -> bool:
+    """Whether it is known that both are of one tree; another one is refused."""
+    own = review.cub.title
+    others = {cub.title} - {own}
+    if isinstance(proof, VerifyPerformance):
+        others |= {proof.after} - {own}
+    known = bool(review.content and proof.content)
+    if not others and known and review.content != proof.content:
+        others = {f"another {own}"}
+    if others:
+        command = _command(proof)
+        raise InputError(
+            f"what `{command}` was asked about is {', '.join(sorted(others))}, and not the {own}"
+            " that is reviewed",
+            f"Run `{command} --json` on the tree that is reviewed.",
+        )
+    return known
+
+
+def _command(proof: Proof) -> str:
+    """Which one prints such a document."""
+    return {
+        "policygen/effect/1": "verify-effect",
+        "policygen/verify-sass/1": "verify-sass",
+        "policygen/verify-performance/1": "verify-performance",
+    }[proof.format]
+
+
+def _read(path: Path, kind: type[Saved]) -> Saved:
+    """A document that was saved."""
+    wanted = kind.model_fields["format"].default
+    return read_document(path, kind, wanted, "Save it again with this policygen.")

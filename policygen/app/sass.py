@@ -6,37 +6,46 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from policygen.app.base import Base, find_base, no_base
-from policygen.app.comparing import (
+from policygen.app.change import Base, find_base, no_base
+from policygen.app.comparison import (
     EARLIER,
     Chosen,
     Compiles,
     choose_compiles,
+    meant,
     narrowed,
     part_of,
 )
+from policygen.app.compilers import CodeMaker, find_kernel_maker
 from policygen.app.filters import EVERYTHING, Filter
-from policygen.app.kernel_tools import CodeMaker, find_kernel_maker
-from policygen.app.proofs import record_proof
+from policygen.app.journal import record_proof
 from policygen.app.session import Session
-from policygen.app.touching import meant
 from policygen.errors import PolicygenError, Problems, SourceError, together
-from policygen.model.cub import Cub
-from policygen.model.sass import DumpIndex, SassCompiles, VerifySass
+from policygen.headers.benchmark_sources import (
+    benchmarks_folder,
+    checkout,
+    find,
+    helper_folders,
+    narrowing,
+)
+from policygen.model.machine_code import DumpIndex, SassCompiles, VerifySass
+from policygen.model.trees import Cub
 from policygen.model.workload import in_words
 from policygen.paths import cache_folder
-from policygen.proof.sass import dumps
-from policygen.proof.sass.benchmarks import Checkout
-from policygen.proof.sass.compiler import KernelCompiler, workers, workers_of
-from policygen.proof.sass.nvbench import find_nvbench
-from policygen.proof.sass.sides import Sides, compile_side, compile_sides, with_dumps
-from policygen.proof.sass.unit_job import KernelTools
-from policygen.proof.sass.verdicts import verdicts
-from policygen.report.views.sass import summary
-from policygen.source.benchmarks.files import benchmarks_folder, checkout, find, helper_folders
-from policygen.source.benchmarks.read import narrowing
+from policygen.proof import kernel_units
+from policygen.proof.kernel_build import KernelTools
+from policygen.proof.kernel_calls import Checkout, find_nvbench
+from policygen.proof.kernel_comparison import (
+    Sides,
+    compile_side,
+    compile_sides,
+    verdicts,
+    with_dumps,
+)
+from policygen.proof.kernel_units import KernelCompiler, workers, workers_of
+from policygen.report.value_views import summary
 from policygen.steps import Progress
-from policygen.tree.content import tree_content
+from policygen.trees.layout import tree_content
 
 __all__ = ["DumpIndex", "SassCompiles", "compare_earlier", "tell_earlier", "verify_sass"]
 
@@ -173,7 +182,9 @@ def _saved(compiles: Compiles, compiler: KernelCompiler, folder: Path) -> DumpIn
     if errors := [one for one in made.values() if isinstance(one, PolicygenError)]:
         raise together(errors)
     whole = {spot: one for spot, one in made.items() if not isinstance(one, PolicygenError)}
-    return dumps.save(folder, whole, compiles.units, _dumped(compiles.cub), str(compiler.tools))
+    return kernel_units.save(
+        folder, whole, compiles.units, _dumped(compiles.cub), str(compiler.tools)
+    )
 
 
 def _dumped(cub: Cub) -> str:

@@ -3,19 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from policygen import tree
+from policygen import trees
 from policygen.app.filters import EVERYTHING, Filter, parse_archs
-from policygen.app.notes import Note, unsaid
-from policygen.app.session import Session, open_session, tell_interrupted
-from policygen.dialects.scan import scan_headers
-from policygen.errors import InputError, SourceError
-from policygen.hints import anchored, listed
+from policygen.app.session import Note, Session, open_session, tell_interrupted, unsaid
+from policygen.errors import InputError, SourceError, anchored, listed
+from policygen.headers.scan import algorithm, matches, scan_headers, select_families
 from policygen.model.arch import arch_number
-from policygen.model.base import Problem
-from policygen.model.cub import UNKNOWN, Cub, Library
+from policygen.model.records import Problem
+from policygen.model.trees import UNKNOWN, Cub, Library
 from policygen.model.tuning import Family, Scan, TuningHeader
-from policygen.source.select import algorithm, matches, select_families
-from policygen.tree.layout import lone_dialect
+from policygen.trees.layout import lone_dialect
 
 
 def scan_tunings(
@@ -55,14 +52,14 @@ def tree_and_headers(
     if cub is None and files and len(files) == len(names):
         return _tree_of(next(iter(files.values())), note, library), tuple(files.values())
     found = open_session(cub, bound=False, library=library, note=note).cub
-    known = tree.tuning_headers(found)
+    known = trees.tuning_headers(found)
     return found, tuple(files.get(name) or _header(name, known) for name in names) or known
 
 
 def _tree_of(header: Path, note: Note, library: Library | None) -> Cub:
     """The tree around a header; a header that lies by itself is its own."""
     try:
-        found = tree.open_tree(header, library=library)
+        found = trees.open_tree(header, library=library)
     except InputError:
         folder, dialect = str(header.resolve().parent), lone_dialect(header)
         return Cub(root=folder, version=UNKNOWN, dialect=dialect, found="header")

@@ -1,5 +1,6 @@
 """`policygen search`: finds the best variants of workloads on GPUs."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -8,46 +9,68 @@ from pathlib import Path
 
 from policygen.app.filters import Filter
 from policygen.app.measure import Effort, compile_time_part, is_meant
-from policygen.app.measure_variants import check_compiles, work_folder
-from policygen.app.measuring import chosen_workloads, open_workloads
-from policygen.app.notes import Note
-from policygen.app.search_batches import BatchCompiler
-from policygen.app.search_cluster import cluster_place
-from policygen.app.search_places import HeldGpus, SearchMachines, SearchPlace
-from policygen.app.search_results import searched_workload
-from policygen.app.search_starts import earlier_labels, selected_policies, starts_of
-from policygen.app.serving import check_serves
-from policygen.app.session import Session
+from policygen.app.measured_workloads import (
+    Opened,
+    check_compiles,
+    chosen_workloads,
+    open_workloads,
+    work_folder,
+)
+from policygen.app.search_places import (
+    BatchCompiler,
+    HeldGpus,
+    SearchMachines,
+    SearchPlace,
+    cluster_place,
+)
+from policygen.app.session import Note, Session, check_serves
+from policygen.bindings.words import ladder
 from policygen.errors import InputError, PolicygenError
-from policygen.measure.compiling import MEMORY, MakesObjects
-from policygen.measure.control import Controller, controlling, worker_command
-from policygen.measure.database import open_measurements
-from policygen.measure.distinct import Classifier
-from policygen.measure.gpus import ListedGpu, check_one_model, device_environment, find_gpus
-from policygen.measure.meaning import Policy
-from policygen.measure.objects import ObjectCompiler, ObjectSource, runtime_of
-from policygen.measure.opened import OpenedWorkload
-from policygen.measure.sanitizer import Sanitizes, find_sanitizer, sanitize
-from policygen.measure.sessions import About
-from policygen.measure.spots import declared_axes, row_spots
-from policygen.measure.units import runner_text
-from policygen.measure.watched import WatchedWorkload
-from policygen.model.search import Ended, RungName, Searched, SearchedWorkload, SearchEvent
+from policygen.gpu.candidates import (
+    SearchBench,
+    SearchEffort,
+    SearchNotes,
+    SearchSpaceOf,
+    WorkloadSearch,
+    nearest_values,
+)
+from policygen.gpu.compiling import MEMORY, MakesObjects, ObjectCompiler, ObjectSource, runtime_of
+from policygen.gpu.control import Controller, controlling, worker_command
+from policygen.gpu.database_writer import About
+from policygen.gpu.driver import Budget, SearchDriver
+from policygen.gpu.machine import ListedGpu, check_one_model, device_environment, find_gpus
+from policygen.gpu.measured_rows import MeasuringSession, open_measurements
+from policygen.gpu.opened import OpenedWorkload
+from policygen.gpu.pool import GpuPool
+from policygen.gpu.rounds import declared_axes, row_spots
+from policygen.gpu.rung_rows import RungRows, rung_times
+from policygen.gpu.rungs import Asked, LocalGpu, MeasuresRungs, StopAskedError
+from policygen.gpu.space import Classifier, Policy
+from policygen.gpu.statistics import judged, noises, runtime_axes, score_noise, times_of
+from policygen.gpu.strategies import StrategyName, make_strategy
+from policygen.gpu.strategy import Values
+from policygen.gpu.tools import Sanitizes, WatchedWorkload, find_sanitizer, sanitize
+from policygen.gpu.units import runner_text
+from policygen.model.measured import SkippedPoint
+from policygen.model.searches import (
+    Ended,
+    Finalist,
+    RungName,
+    Searched,
+    SearchedVariants,
+    SearchedWorkload,
+    SearchEvent,
+    SearchFailure,
+)
+from policygen.model.workload import BASE
 from policygen.planning.measured import Spaces
-from policygen.proof.deps import Listings
-from policygen.proof.sass.compiler import workers_of
+from policygen.process import Stopped
+from policygen.proof.compile import Listings
+from policygen.proof.kernel_units import workers_of
 from policygen.proof.toolchain import Toolchain, find_toolchain
-from policygen.search.bench import SearchBench, SearchEffort
-from policygen.search.budget import Budget
-from policygen.search.driver import SearchDriver
-from policygen.search.gpu import Asked, LocalGpu, MeasuresRungs, StopAskedError
-from policygen.search.notes import SearchNotes
-from policygen.search.pool import GpuPool
-from policygen.search.rung_rows import RungRows
-from policygen.search.strategies.known import StrategyName, make_strategy
-from policygen.search.workload import SearchSpaceOf, WorkloadSearch, nearest_values
+from policygen.results.own_tables import LAST
+from policygen.results.ranking import rank
 from policygen.steps import spelled
-from policygen.stopping import Stopped
 
 EXHAUSTIVE = 4_200
 """Distinct variants that are all tried, where the budget allows it."""
@@ -360,3 +383,139 @@ def _telling(observer: Observer | None, budget: Budget) -> Callable[..., None]:
         )
 
     return tell
+
+
+# What a search found of a workload, as its document tells it.
+
+
+def searched_workload(
+    one: WorkloadSearch, rungs: RungRows, rows: MeasuringSession, ended: Ended | None
+) -> SearchedWorkload:
+    """Its finalists with intervals, how they were found, and what failed."""
+    finalists = tuple(_finalists(one, rungs))
+    spots = [point.spot for point in one.target.points] if one.target else []
+    times = times_of(rows, spots, one.declared) if spots else []
+    benchmark, workload = one.point
+    won = [found for found in finalists if found.verdict == "faster"]
+    return SearchedWorkload(
+        benchmark=benchmark,
+        workload=dict(workload),
+        strategy=one.name,
+        counts=SearchedVariants(
+            variants=one.counts.variants,
+            valid=one.counts.valid,
+            distinct=one.counts.distinct,
+            tried=len(one.tried),
+            measured=len(one.scores),
+            failed=len(one.failed),
+            wrong=one.count({"wrong"}),
+        ),
+        base=one.base,
+        best=won[0].variant if won else None,
+        finalists=finalists,
+        failures=tuple(_failures(one)),
+        noise=tuple(noises(times)) if finalists else (),
+        score_noise=score_noise(times) if finalists else None,
+        skipped=tuple(
+            SkippedPoint(point=runtime_axes(spot), reason=why)
+            for spot, why in (one.target.skipped if one.target else ())
+        ),
+        ended=ended,
+        seconds=one.seconds,
+        problem=one.problem,
+    )
+
+
+def _finalists(one: WorkloadSearch, rungs: RungRows) -> Iterator[Finalist]:
+    """The best first."""
+    if one.target is None:
+        return
+    points = [(point.weighed, rungs.of(point.spot)) for point in one.target.points]
+    times = rung_times(points, LAST)
+    labels = [label for label in (times[0].variants if times else ()) if label not in one.failed]
+    for found in sorted(judged(times, labels), key=lambda each: -(each.score or 0.0)):
+        assert found.score is not None
+        yield Finalist(
+            variant=found.variant,
+            screened=one.scores.get(found.variant, found.score),
+            sharper=one.sharper.get(found.variant),
+            score=found.score,
+            interval=found.interval,
+            verdict=found.verdict,
+            runtime=found.runtime,
+        )
+
+
+def _failures(one: WorkloadSearch) -> Iterator[SearchFailure]:
+    """By kind; those that are base's own policy are none."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for label, (kind, reason) in one.failed.items():
+        kinds.setdefault(kind, []).append((label, reason))
+    for kind, found in kinds.items():
+        label, reason = found[0]
+        yield SearchFailure.model_validate(
+            {"kind": kind, "count": len(found), "variant": label, "reason": reason}
+        )
+
+
+BEST = 8
+"""Of each workload of an earlier database."""
+MOST = 16
+"""What is tried first is no search yet."""
+
+
+# What a search tries first: what CUB selects for other types and GPUs, and what won before.
+
+
+def selected_policies(session: Session, opened: Opened, arch: str) -> dict[str, list[Policy]]:
+    """By benchmark the policies that CUB selects for its types, here and on neighbouring archs.
+
+    Where variants are changed headers, only those that are searched are known.
+    """
+    found: dict[str, list[Policy]] = {}
+    ready = [one for one in opened.values() if isinstance(one, OpenedWorkload)]
+    for one in ready:
+        found.setdefault(one.meaning.point[0], []).append(one.meaning.base)
+    public = {one.meaning.point[0]: one.meaning.benchmark for one in ready if one.headers is None}
+    for name, benchmark in public.items():
+        for other in (arch, *_neighbours(arch)):
+            for known in filter(None, (name, benchmark.like)):
+                found[name] += _of_benchmark(session, known, other)
+    return found
+
+
+def earlier_labels(databases: Sequence[Path]) -> dict[str, tuple[str, ...]]:
+    """By benchmark the best variants of databases, whatever their types and GPUs."""
+    found: dict[str, dict[str, None]] = {}
+    for path in databases:
+        for one in rank([path], samples=False).workloads:
+            best = [v.variant for v in one.variants if v.variant != BASE][:BEST]
+            found.setdefault(one.algorithm, {}).update(dict.fromkeys(best))
+    return {name: tuple(labels) for name, labels in found.items()}
+
+
+def starts_of(classifier: Classifier, policies: Sequence[Policy]) -> list[Values]:
+    """The variants nearest to policies, each once; the first are those of the first policies."""
+    distinct = list({tuple(one.items()): one for one in policies}.values())[:MOST]
+    return list(dict.fromkeys(nearest_values(classifier, one)[0] for one in distinct))
+
+
+def _of_benchmark(session: Session, name: str, arch: str) -> Iterator[Policy]:
+    """Those of all its types; none where the architecture cannot be asked about."""
+    where = Filter((), f"{re.escape(name)}$", (), ())
+    try:
+        told = open_workloads(session, chosen_workloads(session, where), arch)
+    except PolicygenError:
+        return
+    for one in told.values():
+        if isinstance(one, OpenedWorkload) and one.headers is None:
+            yield one.meaning.base
+
+
+def _neighbours(arch: str) -> Iterator[str]:
+    """The architectures of tunings right before and after one."""
+    known = list(ladder())
+    if arch in known:
+        at = known.index(arch)
+        yield from known[max(0, at - 1) : at]
+        yield from known[at + 1 : at + 2]

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 
 from policygen.app.inputs import Inputs, ResultFiles, nothing_matches, open_inputs
 from policygen.errors import InputError
-from policygen.model.labels import as_label
-from policygen.model.replay import BestVariant, ReplayedSpace, ReplayRun, SearchReplay
-from policygen.model.workload import axis_name
-from policygen.results.confidence import SampleReader
-from policygen.results.decoder import Decoder
-from policygen.results.score import score_case
-from policygen.results.top import Warnings, open_cases
-from policygen.search.recorded import RecordedSpace, recorded_space
-from policygen.search.replay import curve_of, replay
-from policygen.search.strategies.known import STRATEGIES, StrategyName, make_strategy
+from policygen.gpu.replay import RecordedSpace, curve_of, recorded_space, replay
+from policygen.gpu.strategies import STRATEGIES, StrategyName, make_strategy
+from policygen.model.searches import BestVariant, ReplayedSpace, ReplayRun, SearchReplay
+from policygen.model.workload import as_label, axis_name
+from policygen.results.ranking import Warnings, open_cases
+from policygen.results.samples import Decoder
+from policygen.results.score import SampleReader, score_case
 from policygen.steps import HowFar, Progress
 from policygen.untrusted import visible
 

@@ -6,52 +6,53 @@ from dataclasses import dataclass
 from typing import get_args
 
 from policygen.app.inputs import Inputs, ResultFiles, nothing_matches, open_inputs
-from policygen.app.search_finalists import MOST_ROWS, Finals, row_finals, rung_finals
-from policygen.app.search_sessions import reported_sessions
-from policygen.app.search_tries import (
+from policygen.gpu.finalists import (
     LISTED,
+    MOST_ROWS,
+    Finals,
     counts_of,
     curve_of,
     failed_of,
     groups_in_logs,
     groups_of,
     listed,
+    row_finals,
+    rung_finals,
     tried_in_rows,
     tried_in_rungs,
 )
-from policygen.measure.statistics import PointTimes, noises, score_noise
+from policygen.gpu.statistics import PointTimes, noises, score_noise
 from policygen.model.arch import parse_arch
-from policygen.model.labels import BASE, is_label
 from policygen.model.results import Rules, RunKey, ScoredWorkload
-from policygen.model.search import Ended
-from policygen.model.search_report import (
+from policygen.model.search_pages import (
     Origin,
+    ReportedSession,
     ReportedWorkload,
     SearchReport,
     SearchRun,
+    StepTime,
     TriedVariant,
 )
-from policygen.model.workload import spelled
-from policygen.results.case import Case
-from policygen.results.confidence import SampleReader
-from policygen.results.database import Database
-from policygen.results.decoder import Decoder
+from policygen.model.searches import Ended
+from policygen.model.workload import BASE, is_label, spelled
+from policygen.results.cases import Case, declared_points
+from policygen.results.database import Database, open_all
 from policygen.results.imported import imported_facts
-from policygen.results.load import open_all
-from policygen.results.logs import failed_in_logs
-from policygen.results.missing import declared_points
-from policygen.results.rung_scores import Rungs, Spans, point_weights, rungs_of, spans_of
-from policygen.results.score import Scores, score_case
-from policygen.results.searches import (
+from policygen.results.ranking import Warnings, open_cases, rank
+from policygen.results.rungs import Rungs, Spans, point_weights, rungs_of, spans_of
+from policygen.results.samples import Decoder
+from policygen.results.score import SampleReader, Scores, score_case
+from policygen.results.sessions import (
     OwnRecords,
     SearchRow,
+    SessionRow,
     WorkloadSpot,
+    failed_in_logs,
     number_of,
     read_own,
     spot_of,
     text_of,
 )
-from policygen.results.top import Warnings, open_cases, rank
 
 
 def report_search(given: ResultFiles, rules: Rules | None = None) -> SearchReport:
@@ -335,3 +336,85 @@ def _named(one: ReportedWorkload, files: Inputs) -> ReportedWorkload:
     """With the files that the user gave."""
     names = [name for path in one.databases for name in files.made.get(path, (path,))]
     return one.model_copy(update={"databases": tuple(names)})
+
+
+MOST = 40
+"""Sessions that are told, the last ones."""
+STEPS = 12
+"""Steps of a session that are told."""
+
+
+# When, on what and how long was measured, as sessions wrote it of themselves.
+
+
+def reported_sessions(
+    databases: Sequence[Database], records: Sequence[OwnRecords]
+) -> tuple[tuple[ReportedSession, ...], int]:
+    """The last ones in their order, and how many there are besides; imports are none."""
+    found = [
+        _session(database, row, record.times.get(number, ()))
+        for database, record in zip(databases, records, strict=True)
+        for number, row in record.sessions.items()
+        if not row.is_import
+    ]
+    return tuple(found[-MOST:]), max(0, len(found) - MOST)
+
+
+def _session(
+    database: Database, row: SessionRow, times: Sequence[tuple[str, float]]
+) -> ReportedSession:
+    steps = _steps(times)
+    rest = steps[STEPS:]
+    texts = (
+        "started",
+        "policygen",
+        "ctk",
+        "cccl",
+        "gpu",
+        "card",
+        "arch",
+        "driver",
+        "nvcc",
+        "method",
+    )
+    ended = row.cells.get("ended")
+    return ReportedSession(
+        database=str(database.path),
+        **{name: text_of(row.cells.get(name)) for name in texts},
+        ended=None if ended is None else text_of(ended),
+        seconds=_length(row),
+        seed=_count(row, "seed"),
+        sm_clock=_count(row, "sm_clock"),
+        memory_clock=_count(row, "memory_clock"),
+        power_limit=number_of(row.cells.get("power_limit")),
+        repeated=_count(row, "repeated") or 0,
+        throttled=_count(row, "throttled") or 0,
+        restarts=_count(row, "restarts") or 0,
+        steps=tuple(steps[:STEPS]),
+        other_steps=_together("others", rest) if rest else None,
+    )
+
+
+def _length(row: SessionRow) -> float | None:
+    if row.started is None or row.ended is None or row.ended < row.started:
+        return None
+    return row.ended - row.started
+
+
+def _steps(times: Sequence[tuple[str, float]]) -> list[StepTime]:
+    """Those that took longest first."""
+    lots: dict[str, list[float]] = {}
+    for step, seconds in times:
+        lots.setdefault(step, []).append(seconds)
+    found = [StepTime(step=step, count=len(lot), seconds=sum(lot)) for step, lot in lots.items()]
+    return sorted(found, key=lambda one: (-one.seconds, one.step))
+
+
+def _together(name: str, steps: Sequence[StepTime]) -> StepTime:
+    count, seconds = sum(one.count for one in steps), sum(one.seconds for one in steps)
+    return StepTime(step=name, count=count, seconds=seconds)
+
+
+def _count(row: SessionRow, name: str) -> int | None:
+    found = row.cells.get(name)
+    return found if isinstance(found, int) and abs(found) < 1 << 53 else None

@@ -4,22 +4,25 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from policygen import tree
-from policygen.app.serving import offers_code
-from policygen.app.session import Session, interruption, open_session
-from policygen.app.stores import heard_store, store_option_of
-from policygen.edit.interrupted import Interrupted, interrupted
-from policygen.edit.journal import AppliedRecord, Journal
-from policygen.edit.proofs import ProofRecord, proofs_of
-from policygen.edit.target import content, real
-from policygen.edit.worktree import uncommitted
-from policygen.environment import which
+from policygen import trees
+from policygen.app.session import (
+    Session,
+    heard_store,
+    interruption,
+    offers_code,
+    open_session,
+    store_option_of,
+)
 from policygen.errors import InputError
 from policygen.git import find_repository
-from policygen.model.cub import Cub
-from policygen.model.status import AppliedState, NextStep, ProofState, Status
+from policygen.model.machine import AppliedState, NextStep, ProofState, Status
+from policygen.model.trees import Cub
 from policygen.paths import nearby
-from policygen.tree.content import tree_content
+from policygen.process import which
+from policygen.store.applies import Interrupted, interrupted
+from policygen.store.journal import AppliedRecord, Journal, ProofRecord, proofs_of
+from policygen.store.targets import content, real, uncommitted
+from policygen.trees.layout import tree_content
 
 EFFECT, SASS = ("verify-effect", "apply"), ("verify-sass",)
 """Commands that prove the same."""
@@ -84,7 +87,7 @@ def _uncommitted(session: Session) -> tuple[str, ...] | None:
             return None
     except InputError:  # it is another user's
         return None
-    return tuple(map(nearby, uncommitted(tree.tuning_headers(session.cub))))
+    return tuple(map(nearby, uncommitted(trees.tuning_headers(session.cub))))
 
 
 def _proofs(store: Path | None, session: Session) -> tuple[ProofState, ...]:

@@ -5,16 +5,14 @@ template parameters, the members of the policy, the parameters of a family.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Generic, TypeVar, cast
 
-from policygen.bindings.rows import Alternatives, Other, Row, as_read, groups, guess, nearest_first
-from policygen.bindings.shapes import parameters, split, structs
-from policygen.bindings.spelled import renamed
+from policygen.bindings.words import words
 from policygen.model.bindings import BenchmarkBinding, Binding, FamilyBinding, Site
-from policygen.model.cub import Cub, Dialect
-from policygen.model.versions import numbers
+from policygen.model.trees import Cub, Dialect, Versioned, numbers
 
 WORD = re.compile(r"\w+")
 # cub::detail::arg_min, ::cub::KeyValuePair<int, T>
@@ -72,6 +70,20 @@ def read_as(cub: Cub, known: Iterable[Binding], held: TreeText) -> str:
     return as_read(cub.version, others)
 
 
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A row that holds instead of a version's own, or none."""
+
+    row: int | None
+    """Its place in its group."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Member → what the tree calls it."""
+
+    def __str__(self) -> str:
+        names = [f"{old}>{new}" for old, new in sorted(self.renamed.items())]
+        return "|".join([NONE if self.row is None else str(self.row), *names])
+
+
 def _declared(known: Iterable[Binding], at: tuple[int, ...], held: TreeText) -> dict[str, Other]:
     """The sites whose hub a header declares, where that of its version is another one."""
     others: dict[str, Other] = {}
@@ -88,6 +100,17 @@ def _declared(known: Iterable[Binding], at: tuple[int, ...], held: TreeText) -> 
 def _names_hub(site: Site, text: str) -> bool:
     match = _HUB.match(site.hub)
     return match is not None and re.search(rf"\b{match[1]}\b", text) is not None
+
+
+Row = TypeVar("Row", bound=Versioned)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternatives(Generic[Row]):
+    """Rows of the same name: at most one of them holds."""
+
+    name: str
+    rows: tuple[Row, ...]
 
 
 def _others(found: Mapping[Alternatives[Row], Row | None], at: tuple[int, ...]) -> dict[str, Other]:
@@ -239,3 +262,312 @@ def _has_hub(site: Site, text: str) -> bool:
 
 def _takes(declared: Iterable[tuple[int, int]], given: int) -> bool:
     return any(least <= given <= most for least, most in declared)
+
+
+NONE = "none"
+
+
+# Rows of the same name in a binding, and which of them hold for a tree.
+#
+# A version tells it: `3.6.0`. Where a tree's headers are not what its version says, the version
+# is
+# followed by the rows that hold instead: `3.6.0+topk/site/topk/selectors=1`.
+
+
+def groups(algorithm: str, rows: Iterable[Row]) -> Iterator[Alternatives[Row]]:
+    """The rows of a kind, by what they are called, in the order in which they stand."""
+    lots: dict[str, list[Row]] = {}
+    for row in rows:
+        lots.setdefault(f"{algorithm}/{_name(row)}", []).append(row)
+    for name, lot in lots.items():
+        yield Alternatives(name, tuple(lot))
+
+
+def _name(row: Versioned) -> str:
+    if isinstance(row, Site):
+        return f"site/{row.name}/{row.dialect}"
+    if isinstance(row, FamilyBinding):
+        return f"family/{row.site}/{row.name}"
+    assert isinstance(row, BenchmarkBinding)
+    return f"benchmark/{row.name}"
+
+
+def guess(rows: Iterable[Row], at: tuple[int, ...]) -> Row | None:
+    """The row of a version."""
+    return next((row for row in rows if row.covers(at)), None)
+
+
+def nearest_first(rows: Sequence[Row], at: tuple[int, ...]) -> list[Row]:
+    """The version's own, then older ones, then newer ones: `main` is not yet what it is called."""
+    ordered = sorted(rows, key=lambda row: numbers(row.since or "0"))
+    own = [row for row in ordered if row.covers(at)]
+    newer = [row for row in ordered if row.since and numbers(row.since) > at]
+    older = [row for row in ordered if row not in own and row not in newer]
+    return [*own, *reversed(older), *newer]
+
+
+def as_read(version: str, others: Mapping[str, Other]) -> str:
+    """A version with the rows that hold instead of its own."""
+    told = [f"{name}={row}" for name, row in sorted(others.items())]
+    return f"{version}+{','.join(told)}" if told else version
+
+
+@lru_cache(maxsize=64)
+def read(version: str) -> dict[str, Other]:
+    """The rows that hold instead of the version's own, by group."""
+    found = {}
+    for one in filter(None, version.partition("+")[2].split(",")):
+        name, _, told = one.partition("=")
+        row, *names = told.split("|")
+        pairs = (pair.partition(">") for pair in names)
+        found[name] = Other(None if row == NONE else int(row), {old: new for old, _, new in pairs})
+    return found
+
+
+def chosen(
+    algorithm: str, rows: Sequence[Row], at: tuple[int, ...], version: str
+) -> tuple[Row, ...]:
+    """The rows that hold, in the order in which they stand."""
+    others = read(version)
+    if not others:
+        return tuple(row for row in rows if row.covers(at))
+    kept: dict[int, Row] = {}
+    for group in groups(algorithm, rows):
+        other = others.get(group.name)
+        if other is None:
+            kept |= {id(row): row for row in group.rows if row.covers(at)}
+        elif other.row is not None:
+            kept[id(group.rows[other.row])] = _respelled(group.rows[other.row], other)
+    return tuple(kept[id(row)] for row in rows if id(row) in kept)
+
+
+def _respelled(row: Row, other: Other) -> Row:
+    if not isinstance(row, Site) or not other.renamed:
+        return row
+    return cast("Row", respelled(row, other.renamed))
+
+
+# policy.lookback_delay.kind, selected.lookahead.items_per_thread, other.algorithm
+_PATH = re.compile(r"\b(policy|selected|other)((?:\.\w+)+)")
+# TransformAlgorithm::prefetch
+_ENUMERATOR = re.compile(r"(?<![\w:])([A-Z]\w+)::(\w+)")
+Path = tuple[str, ...]
+Structs = Mapping[str, Mapping[str, str]]
+"""Struct → member → its type, by the last part of its name."""
+
+
+# What a site reads of a policy, as a tree calls it: members had other names before, or none.
+
+
+def renamed(site: Site, known: Structs, text: str) -> dict[str, str] | None:
+    """What a tree calls otherwise, or has not; none where it does not have what a site reads.
+
+    All members belong to one struct, which is what the policy selector returns.
+    """
+    paths = sorted(set(_paths(site)))
+    best: dict[Path, Path | None] | None = None
+    for root in known:
+        found = _all(root, paths, known)
+        if found and (best is None or _changes(found) < _changes(best)):
+            best = found
+    others = _enumerators(site, text)
+    if best is None or others is None:
+        return None
+    told = {".".join(old): ".".join(new or ()) for old, new in best.items() if old != new}
+    return {**told, **others}
+
+
+def respelled(site: Site, told: Mapping[str, str]) -> Site:
+    """A site with the names that a tree has; values that it has not are left out."""
+    head = tuple(site.policy.split(".")) if site.policy else ()
+    policy = told.get(site.policy, site.policy)
+    cut = len(policy.split(".")) if policy else 0
+
+    def path(match: re.Match[str]) -> str:
+        parts = tuple(match[2].strip(".").split("."))
+        inside = match[1] == "policy"
+        full = (*head, *parts) if inside else parts
+        for end in range(len(full), 0, -1):  # a delay is known by its own name alone
+            if (known := told.get(".".join(full[:end]))) is not None:
+                new = (*filter(None, known.split(".")), *full[end:])
+                return ".".join([match[1], *(new[cut:] if inside else new)])
+        return match[0]
+
+    def text(one: str) -> str:
+        one = _PATH.sub(path, one)
+        return _ENUMERATOR.sub(lambda m: told.get(m[0], m[0]), one)
+
+    def lost(one: str) -> bool:
+        pairs = ((m[1], tuple(m[2].strip(".").split("."))) for m in _PATH.finditer(one))
+        return any(
+            told.get(".".join((*head, *p) if root == "policy" else p)) == "" for root, p in pairs
+        )
+
+    return site.model_copy(
+        update={
+            "policy": policy,
+            "values": {name: text(one) for name, one in site.values.items() if not lost(one)},
+            "types": {name: text(one) for name, one in site.types.items() if not lost(one)},
+            "delay": tuple(map(text, site.delay)) if site.delay else None,
+            "setup": tuple(map(text, site.setup)),
+            "support": tuple(map(text, site.support)),
+        }
+    )
+
+
+def _paths(site: Site) -> Iterator[Path]:
+    """Each member that is read, from the selected policy on."""
+    head = tuple(site.policy.split(".")) if site.policy else ()
+    if head:
+        yield head
+    delay = [one.rpartition(".")[0] for one in site.delay or ()]
+    told = (*site.values.values(), *site.types.values(), *delay, *site.setup)
+    for match in (match for one in told for match in _PATH.finditer(one)):
+        parts = tuple(match[2].strip(".").split("."))
+        yield (*head, *parts) if match[1] == "policy" else parts
+
+
+def _all(root: str, paths: Sequence[Path], known: Structs) -> dict[Path, Path | None]:
+    """Each path as a struct has it; nothing where it lacks one."""
+    found: dict[Path, Path | None] = {}
+    for path in paths:
+        ways = list(_ways(root, path, known))
+        if not ways:
+            return {}
+        found[path] = min(ways, key=lambda way: (way is None, way != path, way or ()))
+    kept = [way for path, way in found.items() if way and path]
+    return found if kept else {}
+
+
+def _ways(struct: str, path: Path, known: Structs) -> Iterator[Path | None]:
+    """What a path can be called in a struct; none where older trees had nothing of the kind."""
+    if not path:
+        yield ()
+        return
+    name, *rest = path
+    members = known.get(struct, {})
+    for called in (name, *words().older.get(name, ())):
+        if called in members:
+            if not rest:
+                yield (called,)
+            elif members[called] in known:
+                for way in _ways(members[called], tuple(rest), known):
+                    yield None if way is None else (called, *way)
+            else:  # a struct of another header
+                yield (called, *rest)
+        elif not called and name not in members:
+            yield from _ways(struct, tuple(rest), known) if rest else (None,)
+
+
+def _changes(found: Mapping[Path, Path | None]) -> int:
+    return sum(old != new for old, new in found.items())
+
+
+def _enumerators(site: Site, text: str) -> dict[str, str] | None:
+    """The enumerators that have another name; none where a tree lacks their enumeration."""
+    found = {}
+    for match in (m for one in (*site.setup, *site.support) for m in _ENUMERATOR.finditer(one)):
+        for called in (match[0], *words().older.get(match[0], ())):
+            if re.search(rf"\b{called.partition('::')[0]}\b", text):
+                if called != match[0]:
+                    found[match[0]] = called
+                break
+        else:
+            return None
+    return found
+
+
+_OPEN, _CLOSE = "<([{", ">)]}"
+# struct reduce_policy {
+_STRUCT = re.compile(r"\bstruct\s+(\w+)\s*(?:final\s*)?\{")
+# using rle_encode_policy = reduce_by_key::reduce_by_key_policy;
+_ALIAS = re.compile(r"\busing\s+(\w+)\s*=\s*(?:[\w:]*::)?(\w+)\s*;")
+# scan_lookback_policy lookback = {}
+_MEMBER = re.compile(r"([\w:]+(?:<[^()]*>)?)\s+(\w+)\s*(?:=[\s\S]*|\{\})?$")
+_NESTED = re.compile(r"\{[^{}]*\}")
+_DIRECTIVE = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+_TYPE = re.compile(r"(\w+)(?:<.*>)?$", re.DOTALL)
+_ENDS = re.compile(r";|\{\}(?!\s*;)")
+
+
+# What a header declares, by its text: template parameters, and the members of its structs.
+
+
+def parameters(text: str, name: str) -> list[tuple[int, int]]:
+    """How many template arguments a name takes, at least and at most, for each declaration."""
+    found = []
+    for match in re.finditer(rf"\b(?:struct|class|using)\s+{name}\b(?!\s*[<])", text):
+        before = text[: match.start()].rstrip()
+        start = _opening(before) if before.endswith(">") else 0
+        if not (start and re.search(r"\btemplate\s*$", before[:start])):
+            found.append((0, 0))
+            continue
+        listed = split(before[start:])
+        most = 1000 if any("..." in one for one in listed) else len(listed)
+        found.append((sum("=" not in one and "..." not in one for one in listed), most))
+    return found
+
+
+def _opening(text: str) -> int:
+    """Where the bracket opens that ends a text."""
+    depth = 0
+    for index in range(len(text) - 1, -1, -1):
+        char = text[index]
+        if char in _CLOSE and text[index - 1 : index + 1] != "->":
+            depth += 1
+        elif char in _OPEN:
+            depth -= 1
+            if depth == 0:
+                return index
+    return 0
+
+
+def split(text: str) -> list[str]:
+    """The parts of the bracket that begins a text: `<A, B<C, D>>` has two."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in _OPEN) - (char in _CLOSE)
+        if depth == 0:
+            break
+        if char == "," and depth == 1:
+            parts.append("")
+        elif depth > 1 or char not in _OPEN:
+            parts[-1] += char
+    found = [part.strip() for part in parts]
+    return found if found != [""] else []
+
+
+@lru_cache(maxsize=256)
+def structs(text: str) -> Structs:
+    """The structs of a header with their members; an alias has those of its struct."""
+    found: dict[str, dict[str, str]] = {}
+    for match in _STRUCT.finditer(text):
+        members = dict(_members(_body(text, match.end())))
+        if members:
+            found.setdefault(match[1], members)
+    for match in _ALIAS.finditer(text):
+        if match[2] in found:
+            found.setdefault(match[1], found[match[2]])
+    return found
+
+
+def _body(text: str, start: int) -> str:
+    depth = 1
+    for match in re.compile(r"[{}]").finditer(text, start):
+        depth += 1 if match[0] == "{" else -1
+        if depth == 0:
+            return text[start : match.start()]
+    return text[start:]
+
+
+def _members(body: str) -> Iterator[tuple[str, str]]:
+    """Name and type of each; what has parameters is no member."""
+    flat = _DIRECTIVE.sub("", body)
+    while (less := _NESTED.sub("\0", flat)) != flat:
+        flat = less
+    for part in _ENDS.split(flat.replace("\0", "{}")):
+        lines = " ".join(part.split())
+        match = _MEMBER.match(lines)
+        if match and "(" not in lines.partition("=")[0]:
+            kind = _TYPE.search(match[1])
+            yield match[2], kind[1] if kind else ""

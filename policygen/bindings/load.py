@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from policygen.bindings.archs import ladder
-from policygen.bindings.joined import is_joined, joined, with_headers
-from policygen.bindings.own import OwnBinding, call_named, serving, taken
-from policygen.bindings.own_kernel import KernelMaker, taken_kernel
-from policygen.bindings.rows import chosen
+from policygen.bindings.fit import chosen
+from policygen.bindings.own_kernels import KernelMaker, taken_kernel
+from policygen.bindings.own_workloads import OwnBinding, call_named, serving, taken
+from policygen.bindings.words import ladder
 from policygen.cache import digest, keep, kept, written_by
-from policygen.config import MOST, configured, load_toml
 from policygen.errors import InputError
-from policygen.model import own_workload, run_binding
+from policygen.model import bindings as bindings_module
+from policygen.model import own_workload
 from policygen.model.arch import family_arch
 from policygen.model.bindings import (
     AxisType,
@@ -26,20 +25,20 @@ from policygen.model.bindings import (
     Binding,
     Call,
     FamilyBinding,
+    HubBinding,
+    LibraryTypes,
+    RunBinding,
     Scaling,
     SelectorBinding,
     Site,
     Types,
     Unit,
 )
-from policygen.model.cub import Dialect
-from policygen.model.hub import HubBinding
-from policygen.model.library_types import LibraryTypes
 from policygen.model.own_workload import OwnCallBinding
-from policygen.model.run_binding import RunBinding
-from policygen.model.versions import Versioned, library_of, numbers, plain
+from policygen.model.trees import Dialect, Versioned, library_of, numbers, plain
 from policygen.opening import read_named
-from policygen.resources import folder
+from policygen.rendering import folder
+from policygen.settings import MOST, configured, load_toml
 
 if TYPE_CHECKING:
     from policygen.model.tuning import Family, TuningHeader
@@ -232,7 +231,7 @@ def _files() -> list[Path]:
 def _load(path: Path, model: type[Loaded]) -> Loaded:
     """A file as a model; reading TOML takes ten times as long as what was read of it before."""
     key = digest(
-        written_by(inspect.getmodule(model), run_binding, own_workload), read_named(path, MOST)
+        written_by(inspect.getmodule(model), bindings_module, own_workload), read_named(path, MOST)
     )
     if (known := kept("bindings", key)) is not None:
         with suppress(ValidationError):
@@ -389,3 +388,49 @@ def _hubs(hubs: Iterable[HubBinding], at: tuple[int, ...]) -> Iterator[HubBindin
 
 def _covering(parts: Iterable[Part], at: tuple[int, ...]) -> tuple[Part, ...]:
     return tuple(part for part in parts if part.covers(at))
+
+
+UNPLAIN = set('<>"\\\n\r')
+"""What ends the name of a header, or begins something else."""
+
+
+# Files of one's own that give further benchmarks to an algorithm that CUB's bindings have.
+
+
+def is_joined(binding: Binding) -> bool:
+    """Whether a file leaves it to another one where policies are selected."""
+    return not (binding.sites or binding.families or binding.selectors or binding.hubs)
+
+
+def joined(binding: Binding, more: Binding) -> Binding:
+    """An algorithm with the benchmarks of another file, how they run, and their types."""
+    return binding.model_copy(
+        update={
+            "benchmarks": (*binding.benchmarks, *more.benchmarks),
+            "calls": (*binding.calls, *more.calls),
+            "runs": (*binding.runs, *more.runs),
+            "types": (*binding.types, *more.types),
+        }
+    )
+
+
+def with_headers(binding: Binding, folder: Path) -> Binding:
+    """A file of one's own with the whole paths of the headers that lie beside it."""
+    return binding.model_copy(
+        update={
+            "benchmarks": tuple(
+                one.model_copy(update={"includes": tuple(_found(n, folder) for n in one.includes)})
+                for one in binding.benchmarks
+            )
+        }
+    )
+
+
+def _found(name: str, folder: Path) -> str:
+    path = folder / name
+    if not path.is_file():
+        return name
+    whole = str(path.resolve())
+    if UNPLAIN & set(whole):
+        raise InputError(f"the path of {path} has other than plain letters", "Move it.")
+    return whole

@@ -11,14 +11,12 @@ from policygen.bindings.load import (
     is_constant,
     library_types,
 )
-from policygen.bindings.own import PREFIX
+from policygen.bindings.own_workloads import PREFIX
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.cub import OTHERS
-from policygen.model.labels import shortened
-from policygen.model.versions import library_of
-from policygen.model.versions import plain as plain_version
-from policygen.model.workload import axis_name
+from policygen.model.trees import OTHERS, library_of
+from policygen.model.trees import plain as plain_version
+from policygen.model.workload import axis_name, shortened
 
 LIBRARIES = frozenset(OTHERS.values())
 # v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1

@@ -1,16 +1,25 @@
 """`policygen bench`: what benchmarks offer to tune."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
-from policygen.app.benchmarks import benchmarks_around, check_bindings, read_tunables
+from policygen.app.benchmarks import (
+    benchmarks_around,
+    binding_of,
+    check_bindings,
+    new_benchmark,
+    read_tunables,
+)
 from policygen.app.filters import Filter
-from policygen.cli.options import cub_option, filter_options, output_options
-from policygen.cli.output import Output, end
+from policygen.cli.options import cub_option, filter_options, out_option, output_options
+from policygen.cli.output import Out, Output, end
+from policygen.cli.progress import warn
+from policygen.paths import nearby
+from policygen.report import tree_views
+from policygen.report import tree_views as report
 from policygen.report.console import results
-from policygen.report.views import bench as report
-from policygen.report.views import bench_check
 
 
 @click.command("list")
@@ -46,7 +55,34 @@ def bench(
     if output.as_json:
         click.echo((checked or document).to_json())
     elif checked:
-        bench_check.show(checked, results())
+        tree_views.show_check(checked, results())
     elif document.benchmarks:
         report.show(document, results(), verbose=output.verbose)
     return end(errors, found=checked is not None and checked.differing > 0)
+
+
+# `policygen bench new`: a benchmark of one's own for a CCCL checkout.
+
+
+@click.command()
+@click.argument(
+    "workload", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", required=True
+)
+@partial(out_option, text="The source: cub/benchmarks/bench/FOLDER/NAME.cu.", required=True)
+@cub_option
+@partial(output_options, own=True)
+def new(workload: Path, out: Out, cub: str | None, output: Output) -> int:
+    """Writes a benchmark of your own for a CCCL checkout, and a binding of it.
+
+    FILE names a workload of your own, as `policygen tune` takes it. The source has the parameters
+    of the benchmark that CUB has for the algorithm, and your types, operator, sizes and inputs.
+    What is shown is read from it. The binding lies beside it: NAME.binding.toml.
+    """
+    document = new_benchmark(workload, out.named, cub=cub, force=out.force, note=warn)
+    if output.as_json:
+        click.echo(document.to_json())
+        return 0
+    report.show(document, results(), verbose=output.verbose)
+    if not output.quiet:
+        click.echo(f"bound by {nearby(binding_of(out.named))}", err=True)
+    return 0

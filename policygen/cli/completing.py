@@ -13,7 +13,7 @@ from click.shell_completion import (
 )
 from click.types import StringParamType
 
-from policygen import resources
+from policygen import rendering
 
 Find = Callable[[], Iterator[str]]
 PROGRAM = "policygen"
@@ -51,14 +51,14 @@ class Completed(StringParamType):
 
 def archs() -> Iterator[str]:
     """The architectures that are known."""
-    known = tomllib.loads((resources.folder("schemas") / "archs.toml").read_text("utf-8"))
+    known = tomllib.loads((rendering.folder("schemas") / "archs.toml").read_text("utf-8"))
     return (one["name"] for one in known["arch"])
 
 
 def benchmarks() -> Iterator[str]:
     """The benchmarks that are bound."""
     found = set()
-    for path in (resources.folder("schemas") / "bindings").glob("*.toml"):
+    for path in (rendering.folder("schemas") / "bindings").glob("*.toml"):
         bound = tomllib.loads(path.read_text("utf-8"))
         found |= {one["name"] for one in bound.get("benchmark", ()) if "name" in one}
     return iter(sorted(found))
@@ -66,13 +66,13 @@ def benchmarks() -> Iterator[str]:
 
 def algorithms() -> Iterator[str]:
     """The algorithms that are bound."""
-    paths = (resources.folder("schemas") / "bindings").glob("*.toml")
+    paths = (rendering.folder("schemas") / "bindings").glob("*.toml")
     return iter(sorted(path.stem for path in paths if path.stem != "types"))
 
 
 def versions() -> Iterator[str]:
     """The releases that can be fetched."""
-    path = resources.folder("cub_headers") / "manifest.toml"
+    path = rendering.folder("cub_headers") / "manifest.toml"
     known = tomllib.loads(path.read_text("utf-8"))
     yield from (wheel["cub"] for wheel in known["wheels"])
     for one in known["releases"]:

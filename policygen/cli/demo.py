@@ -9,7 +9,7 @@ import click
 
 from policygen.app.demo import demo_steps
 from policygen.cli.options import cub_option
-from policygen.stopping import Stopped, said
+from policygen.process import Stopped, said
 
 FOLDER = "policygen-demo"
 MADE_UP = """\

@@ -6,14 +6,11 @@ from typing import Any
 import click
 
 from policygen.app.emit import DEFAULT_NAMESPACE, emit_selectors
-from policygen.app.own_kernels import emitted_kernel
-from policygen.cli.options import out_option, output_options
+from policygen.app.tune import emitted_kernel
+from policygen.cli.options import out_option, output_options, start, with_own, workload_option
 from policygen.cli.output import Out, Output
-from policygen.cli.own_options import with_own, workload_option
 from policygen.cli.plan_options import choice_options, choice_rules, chosen_files
-from policygen.cli.start import start
-from policygen.report.views.emit import print_emitted
-from policygen.report.views.tune import print_kernel
+from policygen.report.plan_views import print_emitted, print_kernel
 
 
 @click.command()

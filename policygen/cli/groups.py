@@ -29,7 +29,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self.commands and cmd_name in self.known:
             module = import_module(f"policygen.cli.{self.modules[cmd_name].replace('-', '_')}")
             for found in vars(module).values():
-                if isinstance(found, click.Command):
+                if isinstance(found, click.Command) and found.name in self.known:
                     completed(found)
                     self.add_command(found)
         return super().get_command(ctx, cmd_name)
@@ -88,7 +88,7 @@ BENCH = DefaultGroup(
     """,
     {
         "bench:list": "The parameters, variants and workloads of benchmarks.",
-        "bench_new:new": "Writes a benchmark of your own for a CCCL checkout, and a binding of it.",
+        "bench:new": "Writes a benchmark of your own for a CCCL checkout, and a binding of it.",
     },
     "list",
 )
@@ -96,10 +96,10 @@ HEADERS = LazyGroup(
     "headers",
     "Shows and obtains trees of CUB and rocPRIM.",
     {
-        "headers:fetch": "Gets trees of CUB from PyPI and of rocPRIM (rocprim@5.7.1) from"
+        "trees:fetch": "Gets trees of CUB from PyPI and of rocPRIM (rocprim@5.7.1) from"
         " Debian's packages.",
-        "headers:list": "Lists the trees that can be had, and names the one that is used here.",
-        "headers:path": "Prints the include folder of the tree that is used here, or of a fetched"
+        "trees:list": "Lists the trees that can be had, and names the one that is used here.",
+        "trees:path": "Prints the include folder of the tree that is used here, or of a fetched"
         " VERSION.",
     },
 )
@@ -107,10 +107,10 @@ AUDIT = LazyGroup(
     "audit",
     "Checks the tunings of a tree.",
     {
-        "coverage": "Shows which workloads are tuned for which architectures, by asking the"
+        "audit:coverage": "Shows which workloads are tuned for which architectures, by asking the"
         " compiler.",
-        "lint": "Checks the values of tuning entries against what their algorithm can use.",
-        "reach": "Finds entries that no workload can ever select, by asking the compiler.",
+        "audit:lint": "Checks the values of tuning entries against what their algorithm can use.",
+        "audit:reach": "Finds entries that no workload can ever select, by asking the compiler.",
     },
 )
 DB = LazyGroup(
@@ -123,21 +123,21 @@ DB = LazyGroup(
     """,
     {
         "db:choose": "Chooses one variant per workload, or base, and says why not the others.",
-        "db_compare:compare": "Compares two GPUs or two searches: order, noise, choices, and how"
+        "db:compare": "Compares two GPUs or two searches: order, noise, choices, and how"
         " winners do elsewhere.",
         "db:coverage": "Shows how much of the search space was measured, workload by workload.",
-        "db_write:export": "Writes all rows as one flat table, CSV or Parquet.",
-        "db_import:import": "Writes results of Kernel Tuner, T4 results, or rocPRIM's results, as a"
+        "db:export": "Writes all rows as one flat table, CSV or Parquet.",
+        "db:import": "Writes results of Kernel Tuner, T4 results, or rocPRIM's results, as a"
         " database.",
         "db:info": "Shows algorithms, workloads, GPUs, versions, rows, failures and the time"
         " spent.",
-        "db_write:merge": "Merges databases into one that CCCL's own scripts read; conflicts are"
+        "db:merge": "Merges databases into one that CCCL's own scripts read; conflicts are"
         " reported.",
-        "db_write:plot": "Plots one workload: ratio to base by quantile per runtime workload, or a"
+        "db:plot": "Plots one workload: ratio to base by quantile per runtime workload, or a"
         " map of scores.",
-        "db_matrix:matrix": "Compares strategies of a kernel of one's own: who is fastest at which"
+        "db:matrix": "Compares strategies of a kernel of one's own: who is fastest at which"
         " size, and why.",
-        "db_report:report": "Tells what a search found for each workload, how sure that is, and how"
+        "db:report": "Tells what a search found for each workload, how sure that is, and how"
         " it got there.",
         "db:top": "Ranks the variants of each workload, with intervals, verdicts and the worst"
         " workload.",
@@ -147,30 +147,34 @@ COMMANDS = LazyGroup(
     "policygen",
     "Turns GPU tuning results into CUB's tuning policies, and proves the change.",
     {
-        "apply": "Writes tunings from databases, or from a plan, into the headers of a tree.",
+        "apply:apply": "Writes tunings from databases, or from a plan, into the headers of a tree.",
         "completion": "Prints a script that lets bash, zsh or fish complete commands, options and"
         " values.",
         "demo": "Shows on a real CUB what policygen does: from a tuning database to a proven"
         " change.",
-        "doctor": "Shows what policygen works with on this machine, and the command that mends"
+        "trees:doctor": "Shows what policygen works with on this machine, and the command that"
+        " mends"
         " what is missing.",
         "emit": "Writes policy selectors for CUB's public API into a header of your own; CUB stays"
         " as it is.",
         "measure": "Measures variants beside base on a GPU of this machine, and checks what they"
         " compute.",
-        "plan": "Shows what results would change in a tree, and why; writes nothing to it.",
-        "resolve": "Shows which values CUB selects for each workload, and which entry they come"
+        "apply:plan": "Shows what results would change in a tree, and why; writes nothing to it.",
+        "trees:resolve": "Shows which values CUB selects for each workload, and which entry they"
+        " come"
         " from.",
         "review": "Shows what a change of tuning headers means, made by policygen or by hand.",
-        "scan": "Shows every tuning family and entry of a tree.",
+        "trees:scan": "Shows every tuning family and entry of a tree.",
         "search": "Finds the best variants of workloads on a GPU of this machine.",
-        "status": "Shows where a tree stands: what was applied, what is open, what was proved, what"
+        "trees:status": "Shows where a tree stands: what was applied, what is open, what was"
+        " proved, what"
         " to do next.",
         "tune": "Finds faster policies for workloads on this GPU, and writes a header that gives"
         " them to CUB.",
-        "undo": "Takes the last apply back, or the last N in one go; every byte is as it was"
+        "apply:undo": "Takes the last apply back, or the last N in one go; every byte is as it was"
         " before.",
-        "verify-effect": "Shows that the last apply has its effect: what was written is selected,"
+        "apply:verify-effect": "Shows that the last apply has its effect: what was written is"
+        " selected,"
         " nothing else changed.",
         "verify-performance": "Measures a change as it is merged: what is faster on this GPU, and"
         " that nothing is slower.",

@@ -20,8 +20,8 @@ from policygen.cli.groups import COMMANDS
 from policygen.cli.progress import clear
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
+from policygen.process import said
 from policygen.report.sink import shown
-from policygen.stopping import said
 
 BUG = 70
 """The exit status of a failure that policygen did not expect."""

@@ -16,22 +16,21 @@ from policygen.app.measure import (
     native_arch,
 )
 from policygen.app.measure_checkout import measure_checkout
-from policygen.app.measure_compile import compile_variants
-from policygen.app.measure_variants import SEED, VariantsWanted, spaces_of
+from policygen.app.measured_workloads import SEED, VariantsWanted, compile_variants, spaces_of
 from policygen.cli.options import (
     arch_option,
+    bench_option,
     cub_option,
     filter_options,
     output_options,
+    start,
+    with_own,
+    workload_option,
 )
 from policygen.cli.output import Output
-from policygen.cli.own_options import with_own, workload_option
-from policygen.cli.result_options import bench_option
 from policygen.cli.search_options import wait_option
-from policygen.cli.start import start
-from policygen.report.views.doctor import print_doctor
-from policygen.report.views.measure import print_measured
-from policygen.report.views.measure_compile import print_compiled
+from policygen.report.measure_views import print_compiled, print_measured
+from policygen.report.plan_views import print_doctor
 
 COUNT = click.IntRange(min=1)
 

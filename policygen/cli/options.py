@@ -1,7 +1,7 @@
 """The options that all commands share, with CCCL's meaning where CCCL has them."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -9,11 +9,13 @@ from typing import Any, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from policygen import settings_file
+from policygen import settings
 from policygen.app.filters import Filter, typed_archs
-from policygen.app.libraries import LIBRARIES
-from policygen.app.stores import STORE, own_store
+from policygen.app.inputs import ResultFiles, parse_gpus
+from policygen.app.own_workloads import with_workload
+from policygen.app.session import LIBRARIES, STORE, Library, Session, open_session, own_store
 from policygen.cli.output import Out, Output, printed
+from policygen.cli.progress import compile_progress, warn
 from policygen.errors import PolicygenError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -45,8 +47,8 @@ def config_option(command: Command) -> Command:
     def choose(context: click.Context, _option: click.Parameter, path: str | None) -> None:
         if context.resilient_parsing:  # a shell asks how the line may go on
             return
-        settings_file.choose(path)
-        if there := settings_file.passed_by(Path.cwd()):
+        settings.choose(path)
+        if there := settings.passed_by(Path.cwd()):
             sys.stderr.write(f"policygen: note: {there} is not read; --config {there} reads it\n")
 
     return click.option(
@@ -54,7 +56,7 @@ def config_option(command: Command) -> Command:
         metavar="FILE",
         expose_value=False,
         callback=choose,
-        help=f"One's own {settings_file.NAME}.  [default: ${settings_file.VARIABLE}, else none]",
+        help=f"One's own {settings.NAME}.  [default: ${settings.VARIABLE}, else none]",
     )(command)
 
 
@@ -193,3 +195,124 @@ def as_one(
         return command(**{name: made}, **given)
 
     return cast("Command", run)
+
+
+# How commands that read a tree begin.
+
+
+def start(
+    cub: str | None,
+    store: Path | None = None,
+    *,
+    whole: bool = False,
+    quiet: bool = False,
+    library: Library | None = None,
+) -> Session:
+    """Opens a tree; who waits is told how far it is."""
+    progress = compile_progress(quiet=quiet)
+    return open_session(cub, store, whole=whole, library=library, progress=progress, note=warn)
+
+
+workload_option = click.option(
+    "--workload",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A workload of one's own, as `tune` takes it, in place of -R.",
+)
+
+
+# `--workload`: a workload of one's own in place of CUB's benchmarks.
+
+
+def with_own(session: Session, path: Path | None, where: Filter) -> tuple[Session, Filter]:
+    """What a command works on until it ends: a workload of one's own, where a file is named."""
+    return click.get_current_context().with_resource(with_workload(session, path, where))
+
+
+# Which results are meant, and when a variant of them is worth writing.
+
+
+def result_options(command: Command) -> Command:
+    """`--bench` and `--base`: what else is known of databases."""
+    command = click.option(
+        "--base",
+        metavar="JSON",
+        help="NVBench's result of the base, when DB are NVBench results of variants.",
+    )(command)
+    return bench_option(command)
+
+
+bench_option: Callable[[Command], Command] = click.option(
+    "--bench",
+    "benches",
+    multiple=True,
+    metavar="PATH",
+    help="Benchmark sources, a CCCL checkout or a cccl_meta_bench.csv: declared axis values"
+    " and search spaces. Repeatable.",
+)
+gpu_option: Callable[[Command], Command] = click.option(
+    "--gpu-arch",
+    "gpus",
+    multiple=True,
+    metavar="NAME=ARCH",
+    help="The architecture of a GPU that policygen does not know: 'B400=sm110'. Repeatable.",
+)
+confirm_option: Callable[[Command], Command] = click.option(
+    "--confirm",
+    multiple=True,
+    metavar="DB",
+    help="A later run of the finalists, which decides; or a glob of such. Repeatable.",
+)
+
+
+def database_options(command: Command) -> Command:
+    """DB…, `--bench`, `--base`, `-R` and `-a`, as one `given`."""
+    names = ("files", "benches", "base", "regex", "axes")
+    command = filter_options(as_one(command, "given", given_results, *names))
+    return result_options(files_argument(command))
+
+
+FORMS = {".html": "html", ".htm": "html", ".md": "md"}
+"""How a report is written, by what its file ends with."""
+
+
+def files_argument(command: Command) -> Command:
+    """DB…."""
+    return click.argument("files", metavar="DB...", nargs=-1, required=True)(command)
+
+
+def given_results(
+    files: Sequence[str],
+    benches: Sequence[str] = (),
+    base: str | None = None,
+    confirm: Sequence[str] = (),
+    gpus: Sequence[str] = (),
+    *,
+    regex: str,
+    axes: tuple[str, ...],
+) -> ResultFiles:
+    """Databases, and what of them is asked for."""
+    where = Filter(regex=regex, axes=axes)
+    return ResultFiles(files, benches, base, confirm, where, parse_gpus(gpus))
+
+
+def rule_options(command: Command) -> Command:
+    """When a variant is worth writing, as `rules`: what is not said is as it is configured."""
+    names = ("least_score", "worst_allowed", "confidence", "without_samples")
+    return decorated(
+        as_one(command, "rules", dict, *names),
+        click.option(
+            "--without-samples",
+            is_flag=True,
+            default=None,
+            help="Choose also where no samples tell how sure a score is.",
+        ),
+        click.option("--confidence", type=float, help="Of intervals.  [default: 0.95]"),
+        click.option(
+            "--worst",
+            "worst_allowed",
+            type=float,
+            help="Least ratio of any runtime workload.  [0.95]",
+        ),
+        click.option("--least-score", type=float, help="Least score of a choice.  [1.015]"),
+    )

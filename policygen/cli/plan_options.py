@@ -6,15 +6,18 @@ from typing import Any
 
 import click
 
+from policygen.app.effect import Planned
 from policygen.app.filters import parse_target
-from policygen.app.inputs import ResultFiles
+from policygen.app.inputs import ResultFiles, Rules, choose_rules
 from policygen.app.plan import Options, plan_tunings
-from policygen.app.planned import Planned
-from policygen.app.rules import Rules, choose_rules
 from policygen.app.session import Session
-from policygen.cli.options import Command, arch_option, cub_option, decorated, filter_options
-from policygen.cli.result_options import (
+from policygen.cli.options import (
+    Command,
+    arch_option,
     confirm_option,
+    cub_option,
+    decorated,
+    filter_options,
     given_results,
     gpu_option,
     result_options,

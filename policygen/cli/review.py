@@ -4,15 +4,11 @@ from pathlib import Path
 
 import click
 
-from policygen.app.review import review_change, tell_sass
-from policygen.app.review_proofs import read_proofs, read_review, with_proofs
-from policygen.cli.options import cub_option, out_option, store_option
+from policygen.app.review import read_proofs, read_review, review_change, tell_sass, with_proofs
+from policygen.cli.options import cub_option, gpu_option, out_option, start, store_option
 from policygen.cli.output import Out, Output
-from policygen.cli.result_options import gpu_option
-from policygen.cli.start import start
-from policygen.report.views.annotations import annotations
-from policygen.report.views.review import render
-from policygen.report.views.sass import announce, print_compiles
+from policygen.report.review_views import annotations, render
+from policygen.report.value_views import announce, print_compiles
 
 
 @click.command()

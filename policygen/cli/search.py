@@ -9,8 +9,7 @@ import click
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.app.measure import PROCESSES, ROUNDS
-from policygen.app.measure_variants import spaces_of
-from policygen.app.notes import tell_warnings
+from policygen.app.measured_workloads import spaces_of
 from policygen.app.search import SearchWanted, search_variants
 from policygen.app.search_replay import (
     BATCH,
@@ -20,16 +19,17 @@ from policygen.app.search_replay import (
     Replaying,
     replay_search,
 )
-from policygen.app.session import open_session
+from policygen.app.session import open_session, tell_warnings
 from policygen.cli.options import (
+    bench_option,
     cub_option,
     filter_options,
     output_options,
+    with_own,
+    workload_option,
 )
 from policygen.cli.output import Output
-from policygen.cli.own_options import with_own, workload_option
 from policygen.cli.progress import compile_progress, warn
-from policygen.cli.result_options import bench_option
 from policygen.cli.search_options import (
     COUNT,
     budget_option,
@@ -39,9 +39,8 @@ from policygen.cli.search_options import (
     stop_asked,
 )
 from policygen.errors import InputError
-from policygen.report.searching import print_line, shown, telling
-from policygen.report.views.replay import print_replay
-from policygen.report.views.search import print_searched
+from policygen.report.progress import print_line, shown, telling
+from policygen.report.search_views import print_replay, print_searched
 
 NOTHING = "none"
 """To begin with."""

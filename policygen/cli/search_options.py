@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from policygen.app.measure import PROCESSES, ROUNDS, Effort
-from policygen.app.measure_variants import SEED
+from policygen.app.measured_workloads import SEED
 from policygen.app.search_places import SearchMachines
 from policygen.errors import InputError
 

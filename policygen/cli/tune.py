@@ -7,19 +7,18 @@ from typing import Any
 import click
 
 from policygen.app.filters import Filter
-from policygen.app.own_example import example_files, example_places
 from policygen.app.own_workloads import workload_template
 from policygen.app.search import SearchWanted
 from policygen.app.session import open_session
-from policygen.app.tune import TunedHeader, tune_program
+from policygen.app.tune import TunedHeader, example_files, example_places, tune_program
 from policygen.cli.options import (
     cub_option,
     filter_options,
     out_option,
     output_options,
+    with_own,
 )
 from policygen.cli.output import Out, Output
-from policygen.cli.own_options import with_own
 from policygen.cli.progress import warn
 from policygen.cli.search_options import (
     budget_option,
@@ -30,8 +29,8 @@ from policygen.cli.search_options import (
 )
 from policygen.errors import InputError
 from policygen.outputs import check_free, write_output
-from policygen.report.searching import print_line, shown, telling
-from policygen.report.views.tune import print_tuned
+from policygen.report.plan_views import print_tuned
+from policygen.report.progress import print_line, shown, telling
 
 
 @click.command()

@@ -14,11 +14,10 @@ from policygen.app.performance import MOST, PerformanceEffort
 from policygen.app.performance import verify_performance as verify
 from policygen.app.performance_files import compare_performance
 from policygen.app.performance_narrow import narrow_plan
-from policygen.cli.options import cub_option, filter_options, output_options, store_option
+from policygen.cli.options import cub_option, filter_options, output_options, start, store_option
 from policygen.cli.output import Out, Output
 from policygen.cli.search_options import budget_option, wait_option
-from policygen.cli.start import start
-from policygen.report.views.performance import narrowed, print_performance
+from policygen.report.performance_views import narrowed, print_performance
 
 COUNT = click.IntRange(min=1)
 OF_RESULTS = frozenset(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from policygen.app.comparing import EARLIER
+from policygen.app.comparison import EARLIER
 from policygen.app.filters import Filter
 from policygen.app.sass import DumpIndex, SassCompiles
 from policygen.app.sass import verify_sass as verify
@@ -14,13 +14,13 @@ from policygen.cli.options import (
     cub_option,
     filter_options,
     output_options,
+    start,
     store_option,
 )
 from policygen.cli.output import Output
-from policygen.cli.start import start
 from policygen.errors import InputError
 from policygen.report.console import plural
-from policygen.report.views.sass import announce, print_compiles, print_sass, write_diffs
+from policygen.report.value_views import announce, print_compiles, print_sass, write_diffs
 
 
 def _shard(

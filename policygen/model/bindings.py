@@ -4,14 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from policygen.model.base import Record
-from policygen.model.cub import NAMESPACES, OF_FUNCTIONS, Dialect, Library
-from policygen.model.hub import HubBinding
-from policygen.model.limits import Limit
-from policygen.model.opened import Opening
 from policygen.model.own_workload import OwnCallBinding
-from policygen.model.run_binding import RunBinding
-from policygen.model.versions import Versioned
+from policygen.model.records import Record
+from policygen.model.trees import NAMESPACES, OF_FUNCTIONS, Dialect, Library, Versioned, numbers
 
 NOMINAL = 4
 """The bytes of the elements that scaled counts are for."""
@@ -77,6 +72,23 @@ class Group(Versioned):
 
     name: str
     values: tuple[str, ...]
+
+
+# What values of an entry can be, whatever was measured.
+
+
+class Limit(Record):
+    """What a value of an entry can be, whatever was measured; a count beyond it is refused."""
+
+    members: tuple[str, ...]
+    """Members of families and fields of aggregates, by the last part of their path."""
+    least: int
+    most: int | None = None
+    reason: str
+
+    def allows(self, value: int) -> bool:
+        """Whether a count is possible."""
+        return value >= self.least and (self.most is None or value <= self.most)
 
 
 class Types(Record):
@@ -234,6 +246,18 @@ class SelectorBinding(Versioned):
     aliases: tuple[Alias, ...] = ()
 
 
+# What a header asks for before it holds anything.
+
+
+class Opening(Record):
+    """What a header asks for, and holds nothing without; a question says that it is so."""
+
+    macro: str
+    """Without its parentheses: `_CCCL_CUB_HAS_TILE_TRANSFORM`."""
+    header: str
+    """The one that defines it."""
+
+
 class Site(Versioned):
     """A place where CUB selects a policy, in one dialect."""
 
@@ -367,6 +391,149 @@ class BenchmarkBinding(Call):
         return self
 
 
+# How a benchmark gives a policy to CUB 2.8 to 3.4: the tables `[[hub]]` of bindings.
+
+
+class DispatchBinding(Versioned):
+    """A class of CUB's that runs an algorithm with a policy hub that it is given."""
+
+    benchmarks: tuple[str, ...]
+    workload: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Values of compile-time axes that it holds for; all without it."""
+    name: str
+    """`cub::DispatchScan`."""
+    takes: tuple[str, ...]
+    """Its template arguments before the hub, in terms of roles and of `axis::T`."""
+    default: str | None = None
+    """CUB's own hub, where the class has another one, or none, by default."""
+    setup: tuple[str, ...] = ()
+    """C++ statements before the call."""
+    call: str
+    """A member's call, in terms of `storage`, `bytes` and `stream`: `Dispatch(storage, …)`."""
+
+    def serves(self, benchmark: str, values: dict[str, str]) -> bool:
+        """Whether it runs a workload of a benchmark."""
+        return benchmark in self.benchmarks and all(
+            values.get(axis) in known for axis, known in self.workload.items()
+        )
+
+
+class HubBinding(Versioned):
+    """What a policy hub of one's own holds, in C++ in terms of roles; `{ipt}` is a macro."""
+
+    site: str
+    includes: tuple[str, ...] = ()
+    """Further headers."""
+    constants: dict[str, str] = Field(default_factory=dict)
+    """Member of the policy → its value."""
+    delays: dict[str, tuple[str, str, str]] = Field(default_factory=dict)
+    """Delay constructor → the labels of its id, its delay and its write latency."""
+    policies: dict[str, str]
+    """Member of the policy → the type."""
+    dispatches: tuple[DispatchBinding, ...] = Field(alias="dispatch")
+
+
+# How benchmarks run on a GPU: the tables `[[run]]` of bindings.
+
+
+class BufferBinding(Record):
+    """Memory of the GPU that a run reads or writes."""
+
+    type: str
+    """Of its elements, in C++ in terms of roles and of `axis::T`."""
+    count: str
+    """How many, in C++ in terms of runtime axes and of sizes."""
+    fill: str | None = None
+    """A call that makes its contents as the benchmark has them; none for what is only written."""
+    exact: str | None = None
+    """One that makes contents with which results are equal bit for bit, where `fill`'s are not."""
+    result: Literal["equal", "close", "set"] | None = None
+    """How it is compared with what base makes of it: `set` in any order."""
+    tolerance: float = Field(default=0, ge=0, le=1)
+    """How far from base's a result may be, as a share of it."""
+    same: str | None = None
+    """A functor of two elements that says whether they are equal, in place of their bytes."""
+    group: str | None = None
+    """How many elements that stand together are a set; all without it."""
+    beside: str | None = None
+    """The buffer whose elements belong to those of a set, one to each."""
+    modified: bool = False
+    """Whether a run changes what it reads: its contents are made anew before each."""
+
+    @model_validator(mode="after")
+    def _fits_its_result(self) -> Self:
+        if (self.result == "close") != (self.tolerance > 0):
+            raise ValueError("a tolerance belongs to a result that is close")
+        if (self.group or self.beside) and self.result != "set":
+            raise ValueError("group and beside belong to a result that is a set")
+        return self
+
+
+Form = Literal["environment", "storage", "stream"]
+"""What a call takes besides its arguments."""
+
+
+class RunBinding(Versioned):
+    """How benchmarks run on a GPU: their buffers, sizes and the call."""
+
+    benchmarks: tuple[str, ...]
+    subbench: str = "base"
+    subbenches: tuple[str, ...] = ()
+    """Several that run so, in its place."""
+    variations: dict[str, str] = Field(default_factory=dict)
+    """Sub-benchmark → what it has in front of `support`; they are all then."""
+    workload: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Values of compile-time axes that it holds for; all without it."""
+    words: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Runtime axis → its words, which units take as 0, 1, …"""
+    sizes: dict[str, str] = Field(default_factory=dict)
+    """Whole number → C++ in terms of runtime axes and of earlier ones."""
+    axes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Runtime axis → its values, where they are not declared for the benchmark by `axes.toml`."""
+    weights: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    """Of those values, where they are not as CCCL weighs them."""
+    skip: str | None = None
+    """When the benchmark skips a runtime workload."""
+    buffers: dict[str, BufferBinding]
+    includes: tuple[str, ...] = ()
+    support: str = ""
+    """C++ declarations before the calls: operators."""
+    setup: str = ""
+    """C++ statements before the call."""
+    function: str
+    """`cub::DeviceScan::ExclusiveSum`."""
+    arguments: str
+    """Between the temporary storage, or before the environment: `in, out, num_items`."""
+    form: Form = "environment"
+    """An environment behind the arguments, a stream, or a stream and the storage before them."""
+    storage_below: str | None = None
+    """Versions before this one take storage and a stream, and the same arguments otherwise."""
+    stream_below: str | None = None
+    """Versions before this one take a stream alone, and the same arguments otherwise."""
+    environment: str = "env"
+    """The environment that is given, in terms of `env`; else the stream, in terms of `stream`."""
+
+    def form_in(self, version: str) -> Form:
+        """What a version's call takes besides its arguments."""
+        if self.storage_below and numbers(version) < numbers(self.storage_below):
+            return "storage"
+        if self.stream_below and numbers(version) < numbers(self.stream_below):
+            return "stream"
+        return self.form
+
+    @property
+    def every_subbench(self) -> tuple[str, ...]:
+        """The sub-benchmarks that run so."""
+        return tuple(self.variations) or self.subbenches or (self.subbench,)
+
+    def of(self, subbench: str) -> Self:
+        """Say how one of its sub-benchmarks runs."""
+        own = self.variations.get(subbench, "")
+        support = "\n".join(filter(None, [own.strip(), self.support.strip()]))
+        alone = {"subbench": subbench, "subbenches": (), "variations": {}}
+        return self.model_copy(update={**alone, "support": support})
+
+
 class Binding(Record):
     """One file of `schemas/bindings/`: an algorithm."""
 
@@ -386,3 +553,17 @@ class Binding(Record):
     """What workloads of one's own can be of."""
     types: tuple[AxisType, ...] = ()
     """Values of axes besides those of `types.toml`."""
+
+
+# `schemas/bindings/LIBRARY/types.toml`: what the axes of another library than CUB have.
+
+
+class LibraryTypes(Record):
+    """`schemas/bindings/LIBRARY/types.toml`: what the axes of another library than CUB have."""
+
+    types: tuple[AxisType, ...]
+    groups: tuple[Group, ...] = ()
+    tested: Versioned = Versioned()
+    """The versions whose benchmarks the bindings were compared with; all where it says none."""
+    compiled: tuple[str, ...]
+    """The versions whose headers the bindings were compiled with."""

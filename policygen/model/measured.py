@@ -2,11 +2,13 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from policygen.model.arch import Arch
-from policygen.model.base import Document, Record
-from policygen.model.cub import Cub
-from policygen.model.labels import Variant
+from policygen.model.records import Document, Record
 from policygen.model.results import Interval
+from policygen.model.trees import Cub
+from policygen.model.workload import OnArch, Variant
 
 MeasuredVerdict = Literal["faster", "slower", "equal"]
 """`equal`: the interval holds 1."""
@@ -124,3 +126,133 @@ class MeasuredVariants(Document):
             workload.problem or any(one.failed for one in workload.variants)
             for workload in self.workloads
         )
+
+
+# What `policygen measure --compile-only` prints: which variants there are, and which compile.
+
+How = Literal["policies", "headers"]
+"""What a variant is: a policy that the algorithm is given, or a change of CUB's own header."""
+
+
+class FailedVariant(Record):
+    """A variant that cannot be measured."""
+
+    variant: Variant
+    reason: str
+    """What policygen says of it, or the compiler."""
+
+
+class CompiledSpace(OnArch):
+    """The variants of a workload."""
+
+    how: How
+    variants: int
+    """Those of the search space, or those that were named."""
+    valid: int
+    """Those that CUB's limits and the shared memory of the architecture allow."""
+    distinct: int
+    """Those of them whose policies differ."""
+    asked: int
+    """The distinct ones that were compiled, or were to be."""
+    compiled: int
+    base: tuple[Variant, ...] = ()
+    """Those that are what CUB selects by itself; they need no compile."""
+    failed: tuple[FailedVariant, ...] = ()
+    dropped: dict[str, int] = Field(default_factory=dict)
+    """Rule → how many variants it forbids, of those that were looked at one by one."""
+
+
+class Unmeasured(OnArch):
+    """A workload that cannot be measured."""
+
+    reason: str
+
+
+class MeasureCompile(Document):
+    """The document."""
+
+    format: Literal["policygen/measure-compile/1"] = "policygen/measure-compile/1"
+    cub: Cub
+    toolchain: str
+    arch: Arch
+    seed: int | None = None
+    """By which variants were drawn, where not all distinct ones were compiled."""
+    workloads: tuple[CompiledSpace, ...]
+    unmeasured: tuple[Unmeasured, ...] = ()
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether all that was asked for compiles."""
+        return not self.unmeasured and not any(one.failed for one in self.workloads)
+
+
+# Strategies of a kernel against sizes: who wins where, by how much, and what it takes.
+
+MatrixVerdict = Literal["best", "close", "slower", "not known"]
+"""`close`: its interval reaches the best one's time. `not known`: there are too few processes."""
+
+
+class KernelUse(Record):
+    """What a launch takes of a GPU."""
+
+    registers: int
+    spilled: int
+    """Bytes of a thread that lie in memory: arrays, and registers that were spilled."""
+    shared: int
+    """Bytes of a block."""
+    block: int
+    grid: int
+    occupancy: float
+    """The share of a multiprocessor's threads that fitting blocks take."""
+    achieved: float | None = None
+    """The share that was at work, on average, as ncu counted it."""
+
+
+class MatrixCell(Record):
+    """The best variant of a strategy at a size."""
+
+    strategy: str
+    size: str
+    variant: str
+    tried: int
+    """Variants of the strategy that were measured there."""
+    seconds: float
+    """The mean of the medians of processes."""
+    interval: Interval | None
+    """Of 95 %; none where there is one process."""
+    ratio: float
+    """The time of the best at this size, over this one's."""
+    ratio_interval: Interval | None
+    verdict: MatrixVerdict
+    bandwidth: float | None = None
+    """Bytes in a second."""
+    share: float | None = None
+    """Of what a copy reaches on the same GPU."""
+    use: KernelUse | None = None
+
+
+class KernelMatrix(Record):
+    """A kernel on a GPU."""
+
+    kernel: str
+    gpu: str
+    by: str
+    """The parameter whose values are compared as sets."""
+    strategies: tuple[str, ...]
+    sizes: tuple[str, ...]
+    cells: tuple[MatrixCell, ...]
+    peak: float | None
+    """Bytes in a second that a copy reads and writes."""
+
+    def cell(self, strategy: str, size: str) -> MatrixCell | None:
+        """What was measured of a strategy at a size."""
+        found = (one for one in self.cells if (one.strategy, one.size) == (strategy, size))
+        return next(found, None)
+
+
+class StrategyMatrix(Document):
+    """What `policygen db matrix --json` prints."""
+
+    format: Literal["policygen/matrix/1"] = "policygen/matrix/1"
+    databases: tuple[str, ...]
+    kernels: tuple[KernelMatrix, ...]

@@ -1,13 +1,17 @@
 """A workload of one's own: the file that `policygen tune` takes."""
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from policygen.model.base import Record
-from policygen.model.versions import Versioned
+from policygen.model.expression import ExpressionText
+from policygen.model.records import Record
+from policygen.model.trees import Versioned
 
 # A name, with template arguments: no statement, no call, no text.
 _CPP = re.compile(r"(?:::)?[A-Za-z_]\w*(?:[\w:<>,* ]*[\w>*])?", re.ASCII)
@@ -152,3 +156,261 @@ class OwnCallBinding(Versioned):
     """Whole numbers, in place of the benchmark's."""
     axes: dict[str, str] = Field(default_factory=dict)
     """Runtime axis → its value where a file says nothing."""
+
+
+MOST = 1_000_000
+"""Variants of a kernel: constraints are asked about each."""
+ELEMENTS = "elements"
+"""What expressions call the size."""
+STRATEGY = "strategy"
+"""The parameter that says which of the strategies runs."""
+AT_LAUNCH = frozenset({"sms", "resident", "best_block"})
+"""What the GPU says: its multiprocessors, the blocks that fit on all of them at once, and the
+threads of a block with which most of them are busy."""
+RESERVED = frozenset(
+    {ELEMENTS, STRATEGY, "arena", "block", "buffers", "facts", "grid", "shared", "sizes", "stream"}
+)
+"""What units call something else."""
+Memory = Literal["device", "managed", "pinned"]
+# 32:1024:32, -2:2:1
+_RANGE = re.compile(r"(-?[0-9]{1,10}):(-?[0-9]{1,10}):([1-9][0-9]{0,9})")
+_POWERS = re.compile(r"powers ([0-9]{1,9}):([0-9]{1,9})")
+# 2.5f, -1e-6, 16ull
+_NUMBER = re.compile(
+    r"-?[0-9]+(?:[uU]?[lL]{0,2}|[lL]{1,2}[uU]|(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)[fFlL]?)"
+)
+# Of C++20, and what means an operator.
+_WORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
+char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+constinit continue decltype default delete do double dynamic_cast else enum explicit export
+extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+nullptr operator or or_eq private protected public register reinterpret_cast requires return
+short signed sizeof static static_assert static_cast struct switch template this thread_local
+throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while
+xor xor_eq
+"""
+
+
+# A kernel of one's own: the file that `policygen tune` takes.
+
+
+def _no_word(name: str) -> str:
+    if name in _WORDS.split():
+        raise ValueError(f"{name} is a word of C++ and can be no name")
+    return name
+
+
+Plain = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,60}$")]
+Name = Annotated[Plain, AfterValidator(_no_word)]
+"""What C++ calls something, too."""
+
+
+def _constant(text: str) -> str:
+    if not _NUMBER.fullmatch(text) and text not in {"true", "false"}:
+        raise ValueError(f"{text!r} is no number")
+    return text
+
+
+class KernelParameter(Record):
+    """What varies: a macro of the kernel's file, or a constant of its template arguments."""
+
+    macro: Name | None = None
+    """What the file calls it; it is compiled once for each value then."""
+    values: str | tuple[int, ...] | tuple[CppType, ...]
+    """`32:1024:32`, `powers 32:1024`, `warps`, numbers, or names in C++."""
+    default: int | CppType | None = None
+    """What it is today; the first value, where it is not said."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Names in C++, which results count from 0; none where values are numbers."""
+        if isinstance(self.values, str):
+            return ()
+        return tuple(one for one in self.values if isinstance(one, str))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The values, as labels have them."""
+        if isinstance(self.values, str):
+            return _spread("32:1024:32" if self.values == "warps" else self.values)
+        return tuple(range(len(self.words))) or tuple(n for n in self.values if isinstance(n, int))
+
+    @property
+    def start(self) -> int:
+        """What it is today, as labels have it."""
+        if self.default is None:
+            return self.numbers[0]
+        if isinstance(self.default, str):
+            return self.words.index(self.default)
+        return self.default
+
+    @model_validator(mode="after")
+    def _has_values(self) -> Self:
+        if not self.numbers:
+            raise ValueError("it has no value")
+        if len({*self.numbers}) < len(self.numbers) or len({*self.words}) < len(self.words):
+            raise ValueError("a value is there twice")
+        if any(abs(one) >= 1 << 31 for one in self.numbers):
+            raise ValueError("a value is no int")
+        if self.default is not None and self.default not in (self.words or self.numbers):
+            raise ValueError(f"default: {self.default} is none of its values")
+        return self
+
+
+def _spread(text: str) -> tuple[int, ...]:
+    if match := _RANGE.fullmatch(text):
+        start, end, step = map(int, match.groups())
+        if (end - start) // step >= MOST:
+            raise ValueError("it has too many values")
+        return tuple(range(start, end + 1, step))
+    if match := _POWERS.fullmatch(text):
+        least, most = map(int, match.groups())
+        return tuple(1 << n for n in range(31) if least <= 1 << n <= most)
+    raise ValueError(f"{text!r} is none of 32:1024:32, powers 32:1024, warps")
+
+
+class KernelBuffer(Record):
+    """Memory that the kernel is given."""
+
+    type: CppType
+    count: ExpressionText = ELEMENTS
+    input: WorkloadInput | None = None
+    """What is in it; none where the kernel only writes it."""
+    result: bool = False
+    """Whether it is compared."""
+    tolerance: float = Field(default=0, ge=0, le=1, allow_inf_nan=False)
+    """How far a number of the result may be from what is right, as a share of it."""
+    same: CppType | None = None
+    """A functor of two elements that says whether they are the same."""
+    modified: bool = False
+    """Whether the kernel reads it and writes to it."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if (self.tolerance or self.same) and not self.result:
+            raise ValueError("tolerance and same are said of a result")
+        if self.tolerance and self.same:
+            raise ValueError("tolerance and same exclude each other")
+        if self.modified and self.input is None:
+            raise ValueError("what is modified has an input")
+        if self.input is None and not self.result:
+            raise ValueError("it is neither an input nor a result")
+        return self
+
+
+class KernelScalar(Record):
+    """A number that the kernel is given."""
+
+    type: CppType
+    value: Annotated[str, Field(max_length=60), AfterValidator(_constant)]
+
+
+class KernelSize(WorkloadSize):
+    """A size that matters, and the class of sizes that it stands for."""
+
+    of: Plain | None = Field(default=None, alias="class")
+
+
+class KernelStrategy(Record):
+    """One of the ways that are compared as sets."""
+
+    name: Name
+    function: CppType | None = None
+    grid: ExpressionText | None = None
+    block: ExpressionText | None = None
+    shared: ExpressionText | None = None
+    memory: Memory | None = None
+
+
+class OwnKernel(Record):
+    """A kernel of one's own: how it is launched, on what, and what varies."""
+
+    kernel: Beside
+    """The file that has it."""
+    name: Plain | None = None
+    """What results call it; the file's name, where it has none."""
+    header: Beside | None = None
+    """What declares the types of buffers, and functors, where they are of one's own."""
+    function: CppType | None = None
+    """What is launched: `saxpy<tpb, ipt>`."""
+    arguments: tuple[Name, ...] = Field(min_length=1)
+    """Buffers, scalars and `elements`, in the order in which it takes them."""
+    grid: ExpressionText = f"ceil_div({ELEMENTS}, block)"
+    block: ExpressionText
+    shared: ExpressionText = "0"
+    """Bytes of dynamic shared memory."""
+    memory: Memory = "device"
+    """What buffers are allocated as."""
+    traffic: ExpressionText | None = None
+    """Bytes that a run reads and writes; what buffers hold, where it is not said."""
+    reference: CppType | None = None
+    """A function of the host that computes what is right: the same arguments, and a stream."""
+    constraints: tuple[ExpressionText, ...] = ()
+    includes: tuple[Annotated[str, Field(pattern=r"^[\w./]{1,120}$")], ...] = ()
+    """What the policy header includes: headers that declare what values name."""
+    parameter: dict[Name, KernelParameter] = Field(default_factory=dict)
+    buffer: dict[Name, KernelBuffer] = Field(min_length=1, max_length=32)
+    scalar: dict[Name, KernelScalar] = Field(default_factory=dict)
+    strategy: tuple[KernelStrategy, ...] = Field(default=(), max_length=16)
+    size: tuple[KernelSize, ...] = Field(min_length=1, max_length=64)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of sizes, the smallest first; one, where none is named."""
+        ordered = sorted(self.size, key=lambda one: one.elements)
+        return tuple(dict.fromkeys(one.of or "all" for one in ordered))
+
+    @property
+    def every_parameter(self) -> dict[str, KernelParameter]:
+        """Parameters, and which strategy runs where there are several."""
+        if len(self.strategy) < 2:
+            return dict(self.parameter)
+        names = tuple(one.name for one in self.strategy)
+        return {STRATEGY: KernelParameter(values=names), **self.parameter}
+
+    @property
+    def ways(self) -> tuple[KernelStrategy, ...]:
+        """The strategies with all that they say; the kernel itself, where it names none."""
+        plain = {key: getattr(self, key) for key in ("function", "grid", "block", "shared")}
+        plain["memory"] = self.memory
+        return tuple(
+            one.model_copy(
+                update={key: value for key, value in plain.items() if getattr(one, key) is None}
+            )
+            for one in self.strategy or (KernelStrategy(name="kernel"),)
+        )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        for problem in self._problems():
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        if prod(len(one.numbers) for one in self.every_parameter.values()) > MOST:
+            yield f"it has more than {MOST:,} variants"
+        if any(one.function is None for one in self.ways):
+            yield "function is missing"
+        if not any(one.result for one in self.buffer.values()):
+            yield "no buffer is a result: nothing could be compared"
+        every = [*self.parameter, *self.buffer, *self.scalar, *RESERVED, *AT_LAUNCH]
+        every += [one.macro for one in self.parameter.values() if one.macro]
+        if twice := {one for one in every if every.count(one) > 1}:
+            yield f"{min(twice)} is several things"
+        given = {*self.buffer, *self.scalar, ELEMENTS}
+        if unknown := [one for one in self.arguments if one not in given]:
+            yield f"arguments: {unknown[0]} is neither a buffer nor a scalar, nor {ELEMENTS}"
+        yield from self._about_sizes()
+        names = [one.name for one in self.strategy]
+        if len({*names}) < len(names):
+            yield "a strategy is there twice"
+
+    def _about_sizes(self) -> Iterator[str]:
+        counts = [one.elements for one in self.size]
+        if len({*counts}) < len(counts):
+            yield "the same number of elements is there twice"
+        ordered = [one.of or "all" for one in sorted(self.size, key=lambda one: one.elements)]
+        changes = 1 + sum(left != right for left, right in pairwise(ordered))
+        if changes != len({*ordered}):
+            yield "size: sizes of a class stand between those of another one"

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, computed_field
 
 from policygen.model.arch import Arch
-from policygen.model.base import Derived, Document, Record
+from policygen.model.records import Derived, Document, Record
 
 Verdict = Literal["better", "worse", "too close to call", "mixed"]
 Decision = Literal["use", "keep base"]

@@ -2,11 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
-from policygen.model.arch import arch_number
-from policygen.model.tuning import Entry, Family, Value
-from policygen.model.workload import Point, in_words
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+
+from policygen.model.arch import Arch, arch_number
+from policygen.model.records import Document, Problem, Record
+from policygen.model.trees import Cub
+from policygen.model.tuning import Entry, Family, Value, entry_name
+from policygen.model.workload import OnArch, Point, in_words
 
 Spot = tuple[Point, str]
 """A workload on an architecture."""
@@ -153,3 +158,181 @@ def delta(
             changes.append(DeltaRow(benchmark, workload, arch, was, now))
     archs = sorted({arch for _, arch in spots}, key=arch_number)
     return Delta(tuple(archs), len(spots), tuple(changes), between & {*archs})
+
+
+# Which values CUB selects for a workload on an architecture, and where they come from.
+
+Status = Literal["tuned", "inherited", "default"]
+
+
+class EntryPlace(Record):
+    """An entry, by where it stands."""
+
+    header: str
+    namespace: str = ""
+    family: str
+    args: tuple[str, ...]
+    line: int
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return entry_name(self.family, self.args)
+
+    @classmethod
+    def of(cls, family: Family, entry: Entry, **more: Any) -> Self:
+        """The place of an entry; `more` is what a kind of it tells besides."""
+        return cls(
+            header=family.header,
+            namespace=family.namespace,
+            family=family.name,
+            args=entry.args,
+            line=entry.line,
+            **more,
+        )
+
+
+class DisabledEntry(EntryPlace):
+    """An entry that is commented out, or excluded by `#if 0`."""
+
+    reason: str | None
+    """What the header says about it."""
+
+    @property
+    def place(self) -> EntryPlace:
+        """Where it stands."""
+        return EntryPlace(**self.model_dump(include=set(EntryPlace.model_fields)))
+
+
+class ResolvedRow(OnArch):
+    """One workload on one architecture."""
+
+    values: dict[str, Value]
+    entry: EntryPlace | None
+    status: Status
+    since: Arch | None = None
+    """The arch that the values were tuned for; none for defaults."""
+    note: str | None = None
+    """What the headers' text suggests and the compiler does not confirm."""
+    passed: EntryPlace | None = None
+    """The entry that has the workload's key and is not selected."""
+    disabled: DisabledEntry | None = None
+    """An entry that would decide the workload if it were not disabled."""
+    fields: SkipJsonSchema[PolicyFields | None] = Field(default=None, exclude=True, repr=False)
+    """All of the policy, for comparisons; it is no part of the document."""
+
+
+class Unresolved(Record):
+    """A benchmark that could not be asked about, and why."""
+
+    benchmark: str
+    reason: str
+    header: str = ""
+    """The one that decides it."""
+
+
+class Resolution(Document):
+    """What `policygen resolve --json` prints."""
+
+    format: Literal["policygen/resolve/1"] = "policygen/resolve/1"
+    cub: Cub
+    toolchain: str
+    archs: tuple[Arch, ...]
+    rows: tuple[ResolvedRow, ...]
+    remarks: tuple[str, ...] = ()
+    """Of the tree and the bindings: a version of CUB that they were not tried with."""
+    unresolved: tuple[Unresolved, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Differing(OnArch):
+    """One workload whose values differ between two trees; none where a tree lacks it."""
+
+    before: dict[str, Value] | None
+    after: dict[str, Value] | None
+    changed: tuple[str, ...]
+    """The names of the values that differ."""
+    entry_before: EntryPlace | None = None
+    entry_after: EntryPlace | None = None
+    passed: SkipJsonSchema[tuple[EntryPlace, ...]] = Field(default=(), exclude=True, repr=False)
+    """Entries that have the workload's key before or after, and are not selected; no part of the
+    document."""
+    legacy: bool = False
+    """Whether it is what struct families beside a policy selector give."""
+
+
+class Comparison(Document):
+    """What `policygen resolve --compare TREE --json` prints."""
+
+    format: Literal["policygen/resolve-compare/1"] = "policygen/resolve-compare/1"
+    before: Cub
+    after: Cub
+    toolchain: str
+    archs: tuple[Arch, ...]
+    compared: int
+    """Workloads times architectures."""
+    different: tuple[Differing, ...]
+    remarks: tuple[str, ...] = ()
+    unresolved: tuple[Unresolved, ...] = ()
+
+
+# What a change of the headers does to what CUB selects.
+
+Role = Literal["written", "shared", "later"]
+"""Why a workload may change.
+
+`written`: it is one that was tuned. `shared`: the same entry decides it. `later`: it inherits, and
+was allowed to.
+"""
+
+
+class Changed(OnArch):
+    """A workload that resolves to something else, as it shall."""
+
+    role: Role
+    before: dict[str, Value]
+    after: dict[str, Value]
+    legacy: bool = False
+    """Whether it is what a struct family beside a policy selector gives."""
+
+
+class Wrong(OnArch):
+    """A workload that does not resolve to what it shall."""
+
+    reason: str
+    before: dict[str, Value] | None = None
+    after: dict[str, Value] | None = None
+    legacy: bool = False
+    """Whether it is what a struct family beside a policy selector gives."""
+
+    @property
+    def name(self) -> str:
+        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32 on sm90`."""
+        by = " by struct families" if self.legacy else ""
+        return f"{super().name} on {self.arch}{by}"
+
+
+class Effect(Document):
+    """What `policygen verify-effect --json` prints."""
+
+    format: Literal["policygen/effect/1"] = "policygen/effect/1"
+    cub: Cub
+    content: str = ""
+    """A digest of the tree's headers: the same in all documents of one tree."""
+    toolchain: str
+    headers: tuple[str, ...]
+    archs: tuple[Arch, ...]
+    between: tuple[Arch, ...] = ()
+    """Those of which no GPU is known: each stands for all up to the next that is known."""
+    compared: int
+    """Workloads times architectures."""
+    changed: tuple[Changed, ...]
+    wrong: tuple[Wrong, ...] = ()
+
+    @property
+    def covered(self) -> str:
+        """The architectures in words: one by one, where nothing lies between them."""
+        if not self.between:
+            return ", ".join(self.archs)
+        first, *_, last = (arch for arch in self.archs if arch not in self.between)
+        return f"{first} to {last}, and all between and after them"

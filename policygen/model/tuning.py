@@ -1,17 +1,20 @@
 """What a tuning header holds: families, entries, members, provenance, policy chains."""
 
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
-from policygen.model.arch import Arch
-from policygen.model.base import Document, Problem, Record, Span
-from policygen.model.cub import Cub
+from policygen.model.arch import Arch, arch_number
+from policygen.model.bindings import BenchmarkBinding, Site
+from policygen.model.records import Document, Problem, Record, Span
+from policygen.model.trees import Cub
+from policygen.model.workload import Point
 
 # "class T", "typename... Ts", "int Size = 4"; not "class" alone
 _DECLARED = re.compile(r".*[\s.>*&](\w+)\s*(?:=.*)?$", re.DOTALL)
-
 Value = bool | int | str
 """A constant where the header's text has one, else the spelling of an enumerator or a type."""
 
@@ -214,3 +217,75 @@ class Scan(Document):
     families: tuple[Family, ...]
     chains: tuple[PolicyChain, ...]
     problems: tuple[Problem, ...] = ()
+
+
+# "cc < ::cuda::compute_capability{11, 0}"
+_BELOW = re.compile(r"cc\s*<\s*(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
+ALWAYS = 1 << 16
+"""A number that no architecture has."""
+
+
+# For which architectures the returns of policy selectors are.
+
+
+def ends(families: Iterable[Family]) -> dict[int, int]:
+    """Where the returns that are for an architecture end: before which one, by number.
+
+    A function such as `get_sm107_tuning` has its bound where it is called.
+    """
+    found: dict[int, int] = {}
+    for family in families:
+        start = arch_number(family.arch)
+        bounds = [
+            int(f"{match[1]}{match[2]}")
+            for entry in family.entries
+            for fact in entry.args
+            if (match := _BELOW.fullmatch(fact))
+        ]
+        above = [bound for bound in bounds if bound > start]
+        found[start] = max([*above, found.get(start, 0)])
+    return {start: end or ALWAYS for start, end in found.items()}
+
+
+def steps(families: Iterable[Family]) -> set[str]:
+    """The architectures at which another return may decide."""
+    found = ends(families)
+    return {f"sm{number}" for number in {*found, *found.values()} if number != ALWAYS}
+
+
+def own(number: int, families: Iterable[Family], target: int) -> bool:
+    """Whether a later architecture has returns besides those of an earlier one."""
+    return any(target < start <= number < end for start, end in ends(families).items())
+
+
+# Whole policies, as the compiler tells them: every field of what a selector returns.
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a selector for the workloads of one benchmark."""
+
+    site: Site
+    benchmark: BenchmarkBinding
+    selector: str
+    """The policy selector, in terms of the workload's roles."""
+    fields: tuple[str, ...]
+    """Paths in the policy: `multi_tile.items_per_thread`."""
+    roles: tuple[str, ...] = ()
+    """Those whose types or values are told, too."""
+    sized: tuple[str, ...] = ()
+    """Those whose sizes are told."""
+    includes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What a selector returns for a workload on an architecture, spelled as in C++."""
+
+    fields: Mapping[str, str]
+    roles: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+
+Policies = Mapping[tuple[Point, str], Whole]
+"""By workload and architecture."""

@@ -4,20 +4,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from policygen.dialects.selectors.aggregates import read_aggregate
-from policygen.dialects.selectors.functions import Struct
-from policygen.dialects.user.arguments import arguments
-from policygen.dialects.user.overlay import as_policy
-from policygen.dialects.user.place import UserReturn
-from policygen.dialects.user.public import PublicSelector, selector_for, selectors_named
-from policygen.dialects.user.question import question
-from policygen.dialects.user.tuned import TunedReturn, TunedSelector
 from policygen.errors import InputError
-from policygen.model.emit import EmitAction
-from policygen.model.plan import Action, Options
-from policygen.model.policies import Policies, Question
+from policygen.headers.selectors.functions import Struct, leaves, read_aggregate
+from policygen.headers.user.policies import (
+    PublicSelector,
+    as_policy,
+    question,
+    selector_for,
+    selectors_named,
+)
+from policygen.headers.user.selectors import TunedReturn, TunedSelector, UserReturn, arguments
+from policygen.model.arch import arch_number
+from policygen.model.emitted import EmitAction, EmitProof
+from policygen.model.plans import Action, Options
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Selected
+from policygen.model.tuning import Policies, Question
+from policygen.model.workload import in_words
 from policygen.planning.decide import decide
 from policygen.planning.measured import Measurement, Spaces, measurements
 from policygen.planning.places import PlacedResult, by_entry
@@ -122,4 +125,60 @@ def _emitted(action: Action) -> EmitAction:
             "selector": action.target and action.target.family,
             "after": action.after or action.before,
         }
+    )
+
+
+Wrong = list[str]
+
+
+# Whether a header does what it says: what was tuned gets its policy, all else what CUB has.
+
+
+def questions(tuned: Sequence[TunedSelector], namespace: str, include: str) -> list[Question]:
+    """The same workloads again, of the header's selectors."""
+    return [
+        Question(
+            one.site,
+            one.benchmark,
+            f"::{namespace}::{each.name}{_arguments(one)}",
+            tuple(path for path, _ in leaves(each.fields)),
+            includes=(include,),
+        )
+        for each in tuned
+        for one in each.serves
+    ]
+
+
+def _arguments(one: PublicSelector) -> str:
+    return f"<{', '.join(one.roles)}>" if one.roles else ""
+
+
+def judge(tuned: Sequence[TunedSelector], told: Policies, arch: str) -> tuple[EmitProof, Wrong]:
+    """What the compiler says of the header's selectors, and what of that should be otherwise."""
+    wrong: Wrong = []
+    changed, compared = 0, 0
+    archs: set[str] = set()
+    for each in tuned:
+        wanted = each.wanted
+        for (point, on), whole in each.policies.items():
+            own = as_policy(each.fields, whole.fields)
+            key = each.arguments[point].key
+            expected = wanted.get(key, own) if on == arch else own
+            got = told[point, on].fields
+            compared += 1
+            archs.add(on)
+            changed += got != own
+            if got != expected:
+                wrong.append(
+                    f"{in_words(point[0], dict(point[1]))} on {on}: {_differs(got, expected)}"
+                )
+    ordered = tuple(sorted(archs, key=arch_number))
+    return EmitProof(archs=ordered, compared=compared, changed=changed), wrong
+
+
+def _differs(got: Mapping[str, str], expected: Mapping[str, str]) -> str:
+    return ", ".join(
+        f"{path} is {got.get(path)} and not {value}"
+        for path, value in expected.items()
+        if got.get(path) != value
     )

@@ -1,12 +1,21 @@
 """Whether a change has the effect that its plan says, and no other."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from policygen.model.arch import arch_number
-from policygen.model.changes import changes
-from policygen.model.effect import Changed, Effect, Role, Wrong
-from policygen.model.plan import Plan
-from policygen.model.selection import Delta, DeltaRow, Values
+from policygen.model.edits import changes
+from policygen.model.plans import Plan
+from policygen.model.selection import (
+    Changed,
+    Delta,
+    DeltaRow,
+    Effect,
+    Role,
+    Selected,
+    Values,
+    Wrong,
+)
 from policygen.model.tuning import Value, spell
 from policygen.model.workload import Point
 
@@ -100,3 +109,23 @@ def _wrong(
         before=dict(before) if before else None,
         after=dict(after),
     )
+
+
+# What planning asks of a compiler; `policygen.proof` answers.
+
+
+class Oracle(Protocol):
+    """Answers about one tree, as it is or with some of its headers changed."""
+
+    @property
+    def toolchain(self) -> str:
+        """The compiler in words."""
+
+    def tell(self, points: Sequence[Point], arch: str) -> Mapping[Point, Selected]:
+        """What is selected for workloads on an architecture, and where their keys lead."""
+
+    def compare(self, changed: Mapping[str, bytes]) -> Delta[Values]:
+        """All workloads of these headers on all architectures, before and after."""
+
+    def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
+        """Why a workload does not get what its entry in a changed header says."""

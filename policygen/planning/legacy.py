@@ -2,18 +2,17 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from policygen.dialects.specializations.older import Headers, beside, is_read
+from policygen.headers.specializations.siblings import Headers, beside, is_read
+from policygen.headers.spelling import splice
 from policygen.model.arch import arch_number
-from policygen.model.cub import Cub
-from policygen.model.effect import Effect
-from policygen.model.plan import Action, Plan
+from policygen.model.plans import Action, Plan
 from policygen.model.results import ScoredWorkload
-from policygen.model.selection import Selected
+from policygen.model.selection import Effect, Selected
+from policygen.model.trees import Cub
 from policygen.model.tuning import Value, entry_name, spell
 from policygen.model.workload import Point, in_words
-from policygen.planning.files import planned_file
 from policygen.planning.measured import measurements
-from policygen.source.splice import splice
+from policygen.planning.memory import planned_file
 
 
 def headers_beside(benchmarks: Iterable[str], cub: Cub, headers: Headers) -> set[str]:

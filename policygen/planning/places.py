@@ -4,18 +4,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from policygen.dialects.protocol import Dialect, Spot, TypeName
 from policygen.errors import InputError
+from policygen.headers.protocol import Dialect, Spot, TypeName
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.plan import Action
+from policygen.model.plans import Action
 from policygen.model.results import Choice
 from policygen.model.selection import Delta, Values
 from policygen.model.tuning import Value
 from policygen.model.workload import Point
-from policygen.planning.judge import differs
+from policygen.planning.judge import Oracle, differs
 from policygen.planning.measured import Measurement
-from policygen.planning.oracle import Oracle
 
 
 class Left(NamedTuple):

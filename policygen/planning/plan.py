@@ -3,17 +3,12 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from policygen.bindings.archs import next_arch
-from policygen.dialects.known import dialect_of
-from policygen.dialects.protocol import (
-    Dialect,
-    EntryWrite,
-    HeaderEdits,
-    NotKeptError,
-    TuningTree,
-)
+from policygen.bindings.words import next_arch
 from policygen.errors import EffectError, InputError
-from policygen.model.plan import (
+from policygen.headers.dialects import dialect_of
+from policygen.headers.protocol import Dialect, EntryWrite, HeaderEdits, NotKeptError, TuningTree
+from policygen.headers.spelling import splice
+from policygen.model.plans import (
     Action,
     Held,
     Named,
@@ -28,16 +23,28 @@ from policygen.model.plan import (
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Delta, DeltaRow, Values
 from policygen.model.workload import Point
-from policygen.planning.decide import ChooseTogether, Decided, decide, settled_without
-from policygen.planning.files import planned_file
-from policygen.planning.judge import WhyNot
-from policygen.planning.later import as_reached, changed_between, changed_later, in_spite
-from policygen.planning.losses import harmed, not_as_written, points_of, strayed
+from policygen.planning.decide import (
+    ChooseNext,
+    ChooseTogether,
+    Decided,
+    decide,
+    none_other,
+    settled_without,
+)
+from policygen.planning.judge import Oracle, WhyNot
+from policygen.planning.losses import (
+    as_reached,
+    changed_between,
+    changed_later,
+    harmed,
+    in_spite,
+    not_as_written,
+    outranked,
+    points_of,
+    strayed,
+)
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
-from policygen.planning.memory import Memory, chosen_alone
-from policygen.planning.needs import unmet
-from policygen.planning.next_best import ChooseNext, none_other
-from policygen.planning.oracle import Oracle
+from policygen.planning.memory import Memory, chosen_alone, planned_file
 from policygen.planning.places import (
     Left,
     PlacedResult,
@@ -50,8 +57,6 @@ from policygen.planning.places import (
     unsaid,
     unsayable,
 )
-from policygen.planning.rivals import outranked
-from policygen.source.splice import splice
 
 INHERIT = "Let later architectures inherit: --reach later"
 
@@ -384,3 +389,24 @@ def _edits(draft: Draft) -> tuple[PlannedEdit, ...]:
         for name, found in sorted(draft.edits.items())
         for edit in found.edits
     )
+
+
+# Benchmarks that are chosen together: one algorithm launches the kernels of both.
+
+
+def unmet(cases: Sequence[PlacedResult], actions: Sequence[Action]) -> dict[Point, str]:
+    """Workloads that would be written without what they were measured with, and why not.
+
+    What was looked at and keeps what it has is settled; what is rejected, or was not measured, is
+    not.
+    """
+    settled = {one.point for one in actions if one.decision != "reject"}
+    written = {one.point for one in actions if one.written}
+    found: dict[Point, str] = {}
+    for case in cases:
+        name, workload = case.measurement.point
+        for other in case.measurement.benchmark.needs:
+            if (name, workload) in written and (other, workload) not in settled:
+                reason = f"it is chosen with {other}, which is rejected or has no results"
+                found[name, workload] = reason
+    return found

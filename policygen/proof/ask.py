@@ -1,22 +1,25 @@
 """Asks the compiler what a tree selects: values, the entries that they come from, and keys."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from policygen.bindings.load import types
-from policygen.bindings.words import words
-from policygen.errors import InputError
-from policygen.model.bindings import DelayConstructor
-from policygen.model.marks import Marked
-from policygen.model.selection import FamilyKey, Selected
-from policygen.model.tuning import Value
+from policygen.bindings.variants import selected_path
+from policygen.bindings.words import ladder, words
+from policygen.errors import InputError, Problems
+from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding, DelayConstructor, Site
+from policygen.model.edits import Marked
+from policygen.model.selection import WHOLE, FamilyKey, PolicyFields, Selected
+from policygen.model.trees import Cub, Library
+from policygen.model.tuning import Policies, Question, Value, Whole
 from policygen.proof import answers
-from policygen.proof.fields import policy_fields
-from policygen.proof.host import ask_host
-from policygen.proof.host_compiler import HostCompiler
-from policygen.proof.probe import Asked, AskedTree, probe
-from policygen.proof.selection import Selection
-from policygen.proof.toolchain import Toolchain
-from policygen.proof.unit import Workload, sized_roles
+from policygen.proof.answers import spelled
+from policygen.proof.probe import Asked, AskedTree, Selection, probe, workloads
+from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.proof.units import Workload, sized_roles
+from policygen.rocprim.host import HostCompiler, ask_host, find_host_compiler
 from policygen.steps import Progress
 
 Row = tuple[str, ...]
@@ -100,3 +103,138 @@ def _delay(kind: str) -> DelayConstructor:
         if delay.kind.strip("_") == kind.strip("_"):
             return delay
     raise InputError(f"no delay constructor is called {kind!r}", "Add it to types.toml.")
+
+
+# Asks the compiler for whole policies: of CUB's own selectors, and of a user's.
+
+
+def ask_policies(
+    questions: Sequence[Question],
+    tree: AskedTree,
+    toolchain: Toolchain,
+    *,
+    archs: Sequence[str] | None = None,
+    std: int = 17,
+    progress: Progress | None = None,
+) -> Policies:
+    """Asks what selectors return for all workloads of their benchmarks."""
+    ordered = tuple(sorted(archs or ladder(), key=arch_number))
+    asked = [
+        Asked(_site(question), workloads(question.benchmark, tree.version), ordered)
+        for question in questions
+    ]
+    answered = probe(asked, tree, toolchain, progress=progress, std=std)
+    if answered.errors:
+        raise Problems(answered.errors)
+    found = {}
+    for question, each in zip(questions, asked, strict=True):
+        for workload, arch in each.spots:
+            row = answered.of(workload, arch)
+            assert row is not None
+            found[workload.point, arch] = _whole(question, row)
+    return found
+
+
+def _site(question: Question) -> Site:
+    """Puts the selector in the place of CUB's, and all that is asked in that of its values."""
+    site, benchmark = question.site, question.benchmark
+    values = {field: f"selected.{field}" for field in question.fields}
+    values |= {role: role for role in question.roles if role in benchmark.constants}
+    values |= {f"sizeof {role}": f"int{{sizeof({role})}}" for role in question.sized}
+    return site.model_copy(
+        update={
+            "hub": question.selector,
+            "includes": (*site.includes, *question.includes),
+            "policy": "",
+            "setup": (),
+            "values": values,
+            "types": {role: role for role in _types(question.roles, benchmark)},
+            "delay": None,
+            "untuned": None,
+        }
+    )
+
+
+def _types(roles: Sequence[str], benchmark: BenchmarkBinding) -> list[str]:
+    return [role for role in roles if role not in benchmark.constants]
+
+
+def _whole(question: Question, row: Sequence[str]) -> Whole:
+    constants = [role for role in question.roles if role in question.benchmark.constants]
+    names = [*question.fields, *constants, *question.sized]
+    texts = [spelled(answer) for answer in row[1:]]  # behind the policy as a whole
+    fields = dict(zip(question.fields, texts, strict=False))
+    values = dict(zip(constants, texts[len(question.fields) :], strict=False))
+    start = len(question.fields) + len(constants)
+    sizes = dict(zip(question.sized, map(int, texts[start : len(names)]), strict=True))
+    types = _types(question.roles, question.benchmark)
+    values |= dict(zip(types, texts[len(names) :], strict=False))
+    return Whole(fields, {role: values[role] for role in question.roles}, sizes)
+
+
+Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
+# "128" of "MemBoundScaling<128, 24, long>"; not "(BlockScanAlgorithm)2"
+_COUNT = re.compile(r"(?<![\w)])\d+")
+
+
+# All fields of a policy, by the names that headers give them.
+
+
+def policy_fields(asked: Asked, answer: str, told: Collection[str]) -> PolicyFields | None:
+    """Reads what the compiler tells of a whole policy; none where it cannot be taken apart.
+
+    `told` are the values that are told by their own names.
+    """
+    if not answer:
+        return None
+    if not asked.site.is_selector:
+        return PolicyFields({WHOLE: _scaled(answers.type_name(answer))}, frozenset())
+    name, numbers = answers.fields(answer)
+    if numbers is None:
+        return None
+    paths = tuple(_leaves(asked.aggregates, name))
+    if len(paths) != len(numbers):
+        paths = tuple(f"{name}[{place}]" for place in range(len(numbers)))
+    return PolicyFields(dict(zip(paths, numbers, strict=True)), _shown(asked.site, told))
+
+
+@lru_cache(maxsize=4096)
+def _scaled(name: str) -> str:
+    """A type without the counts that its scaling makes others of: several come to the same."""
+    return _COUNT.sub("·", name) if "Scaling<" in name else name
+
+
+def _leaves(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
+    for field, of in aggregates.get(name, ()):
+        inner = of.rpartition("::")[2]
+        if inner in aggregates and inner != name:
+            yield from _leaves(aggregates, inner, f"{within}{field}.")
+        else:
+            yield f"{within}{field}"
+
+
+@lru_cache(maxsize=256)
+def _shown_paths(policy: str, texts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(path for text in texts if (path := selected_path(policy, text)))
+
+
+def _shown(site: Site, told: Collection[str]) -> frozenset[str]:
+    """The paths that the values show which are told."""
+    texts = tuple(text for name, text in site.values.items() if name in told)
+    return _shown_paths(site.policy, (*texts, *(site.delay or ())))
+
+
+COMPILERS: Mapping[Library, Callable[[], Toolchain | HostCompiler]] = {
+    "cub": find_toolchain,
+    "rocprim": find_host_compiler,
+}
+IN_PLACE: frozenset[Library] = frozenset({"rocprim"})
+"""Whose compilers take other content for files, where headers include each other by place."""
+
+
+# The compiler that says what a library selects.
+
+
+def compiler_of(cub: Cub) -> Toolchain | HostCompiler:
+    """Finds the compiler for a tree."""
+    return COMPILERS[cub.library]()

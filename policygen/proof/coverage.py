@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from policygen.model.arch import arch_number
-from policygen.model.coverage import STATUSES, Cell, CellStatus, Fillable, Share, Turned, Unfilled
-from policygen.model.plan import Action, Plan
-from policygen.model.resolve import Resolution, ResolvedRow
-from policygen.model.selection import Spot, delta
+from policygen.model.audits import STATUSES, Cell, CellStatus, Fillable, Share, Turned, Unfilled
+from policygen.model.plans import Action, Plan
+from policygen.model.selection import Resolution, ResolvedRow, Spot, delta
 
 
 def cells(resolution: Resolution) -> tuple[Cell, ...]:

@@ -5,7 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Literal
+
+from policygen.headers.text import Text
 
 # A backslash, perhaps blanks, and the end of the line: gcc reads on as if they were not there.
 _SPLICE = re.compile(rb"\\[ \t\f\v]*\r?\n")
@@ -132,3 +135,22 @@ def _blank(text: bytes, *, quoted: bool) -> bytes:
     if quoted and len(text) > 1:
         return b'"' + b" " * (len(text) - 2) + b'"'
     return b" " * len(text)
+
+
+# Where the code of two versions of a header begins to differ.
+
+
+def first_difference(name: str, before: bytes, after: bytes) -> int | None:
+    """Counts lines of the later version; comments, blank lines and spaces are no code."""
+    last = after.count(b"\n") + 1
+    for old, new in zip_longest(_code(name, before), _code(name, after)):
+        if old is None or new is None or old[1] != new[1]:
+            return new[0] if new else last
+    return None
+
+
+def _code(name: str, data: bytes) -> Iterator[tuple[int, bytes]]:
+    rows = Text(name, data).uncommented.split(b"\n")
+    for line, row in enumerate(rows, start=1):
+        if text := b" ".join(row.split()):
+            yield line, text

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from policygen.errors import EffectError
 from policygen.model.arch import arch_number
-from policygen.model.cub import Cub, Dialect
-from policygen.model.marks import Marked
-from policygen.model.resolve import Resolution
+from policygen.model.edits import Marked
 from policygen.model.selection import (
     Delta,
     DeltaRow,
+    Resolution,
     Selected,
     Spot,
     Values,
@@ -19,22 +18,27 @@ from policygen.model.selection import (
     differs,
     in_full,
 )
+from policygen.model.trees import Cub, Dialect
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.ask import ask
 from policygen.proof.causes import KeysSeen, explain
-from policygen.proof.host_compiler import HostCompiler
-from policygen.proof.intervals import AskedArchs, asked_archs
-from policygen.proof.overlay import overlay
-from policygen.proof.probe import Asked, AskedTree
-from policygen.proof.resolve import used_families
-from policygen.proof.selection import Selection
-from policygen.proof.sites import devices, places, scaled_families, with_new
+from policygen.proof.probe import Asked, AskedTree, Selection
+from policygen.proof.sites import (
+    AskedArchs,
+    asked_archs,
+    devices,
+    places,
+    scaled_families,
+    with_new,
+)
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.unit import BoundFamily
+from policygen.proof.units import BoundFamily, overlay
+from policygen.proof.values import used_families
+from policygen.rocprim.host import HostCompiler
 from policygen.steps import Progress
-from policygen.tree.layout import tuning_headers
+from policygen.trees.layout import tuning_headers
 
 ALL = re.compile("")
 UNTUNED = Selected({})

@@ -8,31 +8,30 @@ from typing import TypeVar
 
 from policygen.bindings.load import axis_values
 from policygen.cache import written_by
-from policygen.errors import InputError, PolicygenError
+from policygen.errors import InputError, PolicygenError, Problems
 from policygen.model.bindings import Call, Site
-from policygen.model.marks import Marked
+from policygen.model.edits import Marked
+from policygen.model.selection import Selected
+from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.compile import RefusedError, TranslationUnit, compile_all
-from policygen.proof.mark import NOTHING
-from policygen.proof.overlay import overlay
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.unit import (
+from policygen.proof.units import (
+    NOTHING,
     BoundFamily,
     Section,
     Workload,
     context,
     identity,
+    overlay,
     render,
 )
 from policygen.steps import Progress
 
 _T = TypeVar("_T")
-
 WORKLOADS = 240
 """In one unit. The headers alone take nvcc 1.3 s, a workload 10 ms, each of its architectures less
 than a tenth of that: more in a unit would spare headers, and leave cores without work."""
-
-
 RowKey = tuple[Workload, str, bool]
 """A workload, an architecture, and whether the tree is marked."""
 
@@ -261,3 +260,27 @@ def _read(
     nothing = [() if told else ("",) for told in whole]
     for index, (workload, arch) in enumerate(rows):
         yield (workload, arch, batch.marked), (*nothing[index], *found[index])
+
+
+# What a compiler says that a tree selects, and what it refuses.
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a tree selects for workloads on architectures, and which units do not compile."""
+
+    rows: Mapping[tuple[Workload, str], Selected]
+    errors: tuple[PolicygenError, ...] = ()
+    refused: Mapping[Workload, PolicygenError] = field(default_factory=dict)
+    """The workloads of which the compiler says nothing, or not all that was asked."""
+
+    def checked(self) -> "Selection":
+        """Raises what does not compile; else gives the selection."""
+        if self.errors:
+            raise Problems(self.errors)
+        return self
+
+    @property
+    def by_point(self) -> dict[tuple[Point, str], Selected]:
+        """Gives the rows of benchmarks, by workload and architecture."""
+        return {(workload.point, arch): row for (workload, arch), row in self.rows.items()}

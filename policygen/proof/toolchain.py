@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from policygen import rendering
 from policygen.cache import digest
-from policygen.environment import named_folder, which
-from policygen.errors import MissingToolError
+from policygen.errors import MissingToolError, ProcessError
 from policygen.installation import add
 from policygen.model.arch import arch_number
-from policygen.process import run
+from policygen.process import named_folder, run, which
 
 INSTALLED = Path("/usr/local/cuda/bin/nvcc")
 """Where NVIDIA's own installers put it."""
@@ -121,3 +121,30 @@ def _describe(nvcc: Path) -> Toolchain:
         raise MissingToolError(f"a working nvcc ({nvcc} does not tell its release)", to_install())
     archs = sorted((f"sm{number}" for number in listed), key=arch_number)
     return Toolchain(nvcc, release[1], tuple(archs))
+
+
+SECONDS = 120.0
+"""On a busy machine; an idle one takes one."""
+_HOST = "g++"
+_CHOSEN = "NVCC_CCBIN"
+
+
+# Whether nvcc, its parts, its headers and the host compiler work together.
+
+
+def compile_trial(toolchain: Toolchain) -> None:
+    """Compiles a kernel for the newest architecture; what fails, and what may help, is raised."""
+    source = rendering.folder("templates") / "probe" / "trial.cu"
+    arch = f"-arch={toolchain.newest.replace('sm', 'sm_')}"
+    command = [str(toolchain.nvcc), "-cubin", arch, "-o", "trial.cubin", str(source)]
+    try:
+        run(command, limit=SECONDS, install=to_install())
+    except ProcessError as error:
+        words = error.stderr.strip() or "nvcc says nothing"
+        raise ProcessError(command, error.status, words, _remedy()) from error
+
+
+def _remedy() -> str:
+    if os.environ.get(_CHOSEN):
+        return f"unset {_CHOSEN}"
+    return f"export {_CHOSEN}=COMPILER" if which(_HOST) else f"apt-get install {_HOST}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec
 from policygen.paths import nearby
 
 if TYPE_CHECKING:
-    from policygen.model.cub import Cub
+    from policygen.model.trees import Cub
     from policygen.report.blocks import Block
     from policygen.report.terminal import Terminal
 

@@ -1,19 +1,26 @@
 """All rows of databases as one flat table: CSV or Parquet."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
+from policygen.model.search_pages import QUANTILES
+from policygen.model.workload import BASE, parse_label
 from policygen.outputs import MAKER
 from policygen.portable import portable_name
-from policygen.results.database import Database, open_database
-from policygen.results.fpzip_header import count_samples
-from policygen.results.table import ResultTable, quote
-from policygen.results.writing import remove, told
+from policygen.results.cases import Case, Part
+from policygen.results.database import Database, Point, open_database
+from policygen.results.merge import remove, told
+from policygen.results.samples import Samples, count_samples
+from policygen.results.score import SampleReader, Scores
+from policygen.results.tables import ResultTable, quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,3 +138,91 @@ def _write_parquet(path: Path, frames: Iterator["pd.DataFrame"], columns: Sequen
     whole.attrs["made_by"] = MAKER
     whole.to_parquet(path, engine="pyarrow", index=False)
     return len(whole)
+
+
+@dataclass(frozen=True, slots=True)
+class PointSamples:
+    """The samples of one runtime workload; `row` and `column` say which in words."""
+
+    row: str
+    column: str
+    base: Samples
+    variants: Mapping[str, Samples]
+
+
+# The numbers behind plots: samples by runtime workload, scores over two parameters.
+
+
+def point_samples(
+    case: Case, variants: Sequence[str], reader: SampleReader
+) -> tuple[PointSamples, ...]:
+    """Samples of base and some variants, for every runtime workload that has them."""
+    unknown = [name for name in variants if name not in case.variants]
+    if unknown:
+        raise InputError(
+            f"variant {unknown[0]!r} was not measured for {case.algorithm}",
+            f"Measured were, among {len(case.variants)}: {', '.join(case.variants[1:6])}.",
+        )
+    index = {name: case.variants.index(name) for name in variants}
+    return tuple(found for part in case.parts for found in _part(case, part, index, reader))
+
+
+def _part(
+    case: Case, part: Part, index: Mapping[str, int], reader: SampleReader
+) -> tuple[PointSamples, ...]:
+    base = reader.base(part, 0)
+    samples = {name: reader.read(part, variant, 0) for name, variant in index.items()}
+    prefix = f"{part.table.subbench}: " if len(case.parts) > 1 else ""
+    found: list[PointSamples] = []
+    for column, point in enumerate(part.points):
+        reference = base[column]
+        mine = {n: s for n, by_point in samples.items() if (s := by_point[column]) is not None}
+        if reference is not None and mine:
+            row, rest = _labels(part, point)
+            found.append(PointSamples(prefix + row, rest, reference, mine))
+    return tuple(found)
+
+
+def _labels(part: Part, point: Point) -> tuple[str, str]:
+    """The size of the input down the page, all else across."""
+    axes = part.table.rt_axes
+    first = next((i for i, axis in enumerate(axes) if "{io}" in axis), 0)
+    named = [f"{axis}={value}" for axis, value in zip(axes, point, strict=True)]
+    rest = [text for i, text in enumerate(named) if i != first]
+    return (named[first] if named else part.table.subbench), ", ".join(rest)
+
+
+def score_cells(scores: Scores, x: str, y: str) -> Mapping[tuple[int, int], float]:
+    """The best score for each pair of values of two parameters, over all others."""
+    cells: dict[tuple[int, int], float] = {}
+    names: set[str] = set()
+    for index, score in zip(scores.index, scores.score, strict=True):
+        label = scores.case.variants[index]
+        values = None if label == BASE else parse_label(label)
+        if values is None:
+            continue
+        names |= set(values)
+        if x in values and y in values:
+            cell = (values[x], values[y])
+            cells[cell] = max(float(score), cells.get(cell, 0.0))
+    if not cells:
+        raise InputError(
+            f"no variant has the parameters {x!r} and {y!r}",
+            f"There are: {', '.join(sorted(names)) or 'none'}.",
+        )
+    return cells
+
+
+LEAST = 5
+"""Samples; fewer have no quantiles."""
+
+
+# What one side takes over what the other takes, at each quantile of their samples.
+
+
+def quantile_ratios(base: Samples, own: Samples) -> tuple[float, ...]:
+    """Base over the other one; nothing where a side has too few samples."""
+    if base.size < LEAST or own.size < LEAST:
+        return ()
+    ratios = np.quantile(base, QUANTILES) / np.quantile(own, QUANTILES)
+    return tuple(map(float, ratios))

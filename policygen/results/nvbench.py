@@ -1,30 +1,22 @@
 """NVBench's own results, `--json` and `--jsonbin`, and a database of them."""
 
+import errno
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from policygen.errors import InputError
-from policygen.model.labels import BASE, parse_label, shortened
-from policygen.opening import NotOpenedError, read_document, read_inside
-from policygen.results.declared import DeclaredAxes
-from policygen.results.gpus import capability_arch, write_gpus
-from policygen.results.nvbench_json import (
-    Bench,
-    BenchDevice,
-    NvbenchAxis,
-    NvbenchFile,
-    State,
-    parse,
-)
-from policygen.results.nvbench_samples import check_total, number, samples_of
+from policygen.model.workload import BASE, parse_label, shortened
+from policygen.opening import DOCUMENT, NotOpenedError, plain_file, read_document, read_inside
+from policygen.results.merge import create_results, declare, new_database
 from policygen.results.samples import Samples, encode
-from policygen.results.writing import create_results, declare, new_database
+from policygen.results.tables import DeclaredAxes, capability_arch, write_gpus
 
 # cub.bench.reduce.sum.ipt_16.tpb_512.ipv_2
 _LABEL = re.compile(r"(?:^|\.)(base|[A-Za-z]\w*?_-?\d+(?:\.[A-Za-z]\w*?_-?\d+)*)$")
@@ -117,6 +109,128 @@ def guess_label(path: Path) -> str:
         text = ""
     found = _LABEL.search(text.partition("\n")[0].strip())
     return found[1] if found else path.resolve().parent.name
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class BenchDevice(_Part):
+    """A GPU."""
+
+    id: int
+    name: str
+    global_memory_bus_width: int
+    number_of_sms: int
+    ecc_state: bool
+    sm_version: int | None = None
+    """Its compute capability: 900."""
+
+
+# The part of NVBench's JSON that is read; everything else in it is left alone.
+
+
+def _as_text(value: object) -> object:
+    """Numbers stand bare in an axis and quoted in a state."""
+    return str(value) if isinstance(value, int | float) else value
+
+
+class AxisValue(_Part):
+    """A value of an axis: as it was typed, and as NVBench holds it."""
+
+    input_string: str
+    value: Annotated[str | None, BeforeValidator(_as_text)] = None
+
+
+def _or_nothing(value: object) -> object:
+    """NVBench writes null where a list would be empty."""
+    return [] if value is None else value
+
+
+class NvbenchAxis(_Part):
+    """An axis and all its values."""
+
+    name: str
+    flags: str | None = None
+    values: Annotated[tuple[AxisValue, ...], BeforeValidator(_or_nothing)] = ()
+
+    @property
+    def column(self) -> str:
+        """As databases name it: `Elements{io}[pow2]`."""
+        return f"{self.name}[{self.flags}]" if self.flags else self.name
+
+
+class Coordinate(_Part):
+    """Where a state stands on an axis."""
+
+    name: str
+    value: Annotated[str, BeforeValidator(_as_text)]
+
+
+class Datum(_Part):
+    """One named value of a summary."""
+
+    name: str
+    value: Any
+
+
+class Summary(_Part):
+    """One thing that was measured, by its tag."""
+
+    tag: str
+    data: Annotated[tuple[Datum, ...], BeforeValidator(_or_nothing)] = ()
+
+
+class State(_Part):
+    """One run of a kernel on one point."""
+
+    name: str = ""
+    device: int | None = None
+    axis_values: Annotated[tuple[Coordinate, ...], BeforeValidator(_or_nothing)] = ()
+    summaries: Annotated[tuple[Summary, ...], BeforeValidator(_or_nothing)] = ()
+    is_skipped: bool = False
+    skip_reason: str | None = None
+
+    def datum(self, tag: str, name: str) -> Any:
+        """A value of a summary; none where it is not there."""
+        for summary in self.summaries:
+            if summary.tag == tag:
+                return next((d.value for d in summary.data if d.name == name), None)
+        return None
+
+
+class Bench(_Part):
+    """A sub-benchmark."""
+
+    name: str
+    axes: Annotated[tuple[NvbenchAxis, ...], BeforeValidator(_or_nothing)] = ()
+    states: Annotated[tuple[State, ...], BeforeValidator(_or_nothing)] = ()
+
+
+VERSION = 1
+
+
+class _JsonVersion(_Part):
+    major: int = VERSION
+
+
+class _Versions(_Part):
+    json_: _JsonVersion = Field(default=_JsonVersion(), alias="json")
+
+
+class NvbenchMeta(_Part):
+    """How the program was called."""
+
+    argv: tuple[str, ...] = Field(min_length=1)
+    version: _Versions = _Versions()
+
+
+class NvbenchFile(_Part):
+    """The whole file."""
+
+    meta: NvbenchMeta
+    devices: tuple[BenchDevice, ...] = Field(min_length=1)
+    benchmarks: tuple[Bench, ...]
 
 
 def _device(path: Path, document: NvbenchFile) -> BenchDevice:
@@ -267,3 +381,109 @@ def _rows(label: str, run: NvbenchRun) -> Iterator[tuple[tuple[str, ...], tuple[
             blob = None if state.samples is None else encode(state.samples)
             cells = (run.ctk, run.cccl, run.gpu, label, None, state.center, state.bandwidth, blob)
             yield (label, bench.name, *point), (*cells, *point)
+
+
+def parse(path: Path, data: bytes) -> NvbenchFile:
+    """The document, or what is wrong with it and where."""
+    try:
+        document = NvbenchFile.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            raise InputError(f"{path}: no JSON: {first['msg']}") from error
+        raise InputError(
+            f"{path}: JSON of something else than NVBench: {_place(first['loc'])}: {first['msg']}"
+        ) from error
+    major = document.meta.version.json_.major
+    if major != VERSION:
+        raise InputError(f"{path}: NVBench's JSON of version {major}; policygen knows {VERSION}")
+    return document
+
+
+def _place(steps: tuple[int | str, ...]) -> str:
+    """`benchmarks[3].states`."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return text.removeprefix(".") or "the document"
+
+
+SAMPLES = "nv/json/bin:nv/cold/sample_times"
+MOST = 64 << 20
+"""Samples of a JSON file; a benchmark of CUB's has some hundred thousand."""
+
+
+# What NVBench measured in one state: its summaries and its file of samples.
+
+
+def number(path: Path, state: State, tag: str) -> float | None:
+    """The value of a summary; none where it is not there."""
+    value = state.datum(tag, "value")
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"{path}: state {state.name!r}: {tag} is no number: {_told(value)}"
+        ) from error
+
+
+def samples_of(path: Path, state: State) -> Samples | None:
+    """The samples of a state, sorted; none where only summaries were kept."""
+    name, expected = state.datum(SAMPLES, "filename"), _count(path, state)
+    if not expected:
+        return None
+    file, data = _sample_file(path, str(name))
+    if len(data) != 4 * expected:
+        raise InputError(
+            f"{file}: has {len(data):,} bytes, but {path} says {expected:,} samples of 4 bytes",
+            "The two belong to different runs, or one is cut off.",
+        )
+    return np.sort(np.frombuffer(data, "<f4").astype(np.float64))
+
+
+def check_total(path: Path, states: Iterable[State]) -> None:
+    """Refuses more samples than fit into memory, before any is read."""
+    total = sum(_count(path, state) for state in states)
+    if total > MOST:
+        raise InputError(f"{path}: {total:,} samples: more than the limit of {MOST:,}")
+
+
+def _count(path: Path, state: State) -> int:
+    """How many samples a state says that it has."""
+    name, size = state.datum(SAMPLES, "filename"), state.datum(SAMPLES, "size")
+    try:
+        return 0 if name is None else max(0, int(size))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"{path}: state {state.name!r}: no size of {name}: {_told(size)}"
+        ) from error
+
+
+def _told(value: object) -> str:
+    """Python writes out no integer of thousands of digits."""
+    return "an integer without end" if isinstance(value, int) else repr(value)
+
+
+def _sample_file(path: Path, name: str) -> tuple[Path, bytes]:
+    """A file below the folder of the JSON, named from there or from where the program ran.
+
+    Nothing is told of any other file: the name may be a stranger's.
+    """
+    plain = PurePosixPath(name.replace("\\", "/"))
+    for place in (plain, PurePosixPath(plain.parent.name, plain.name)):
+        if place.is_absolute() or ".." in place.parts:
+            continue
+        try:
+            if file := plain_file(path.parent, str(place)):
+                return file, read_inside(path.parent, file, DOCUMENT)
+        except NotOpenedError as error:
+            raise InputError(
+                f"{path}: the sample file {name!r}: {error.reason}", error.remedy
+            ) from error
+        except ValueError:  # a NUL in it
+            continue
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise InputError(f"{path}: the sample file {name!r} cannot be read") from error
+    raise InputError(
+        f"{path}: the sample file {name!r} is missing",
+        "Copy the folder of .bin files along with the JSON.",
+    )

@@ -1,10 +1,17 @@
 """Sample blobs: fpzip-compressed float32 arrays of seconds, sorted."""
 
-from typing import Any
+import math
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, Any, Self
 
 import numpy as np
 
-from policygen.results.fpzip_header import count_samples
+from policygen.errors import MissingToolError
+from policygen.installation import pip
+from policygen.process import PIPE, Child, module
 
 Samples = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -42,3 +49,222 @@ def encode(values: Samples) -> bytes:
     import fpzip
 
     return bytes(fpzip.compress(np.sort(np.asarray(values, dtype=np.float32))))
+
+
+MOST = 1 << 24
+"""No search takes as many samples of one row."""
+DENSEST = 4_000
+"""Samples in one byte; equal ones came to 3,600."""
+_TOP = (1 << 32) - 1
+
+
+class _Decoder:
+    """fpzip's range decoder, for plain bits only."""
+
+    def __init__(self, blob: bytes) -> None:
+        self._rest = iter(blob)
+        self._low, self._range = 0, _TOP
+        self._code = 0
+        self._shift(4)
+
+    def bits(self, count: int) -> int:
+        """The next bits; the lower half of 32 comes first."""
+        if count > 16:
+            return self.bits(16) | self.bits(count - 16) << 16
+        self._range >>= count
+        value = ((self._code - self._low) & _TOP) // self._range
+        self._low = (self._low + self._range * value) & _TOP
+        self._normalize()
+        return value
+
+    def _normalize(self) -> None:
+        while not (self._low ^ (self._low + self._range)) >> 24 & 0xFF:
+            self._shift(1)
+            self._range = self._range << 8 & _TOP
+        if not self._range >> 16:
+            self._shift(2)
+            self._range = -self._low & _TOP
+
+    def _shift(self, count: int) -> None:
+        for _ in range(count):
+            self._code = (self._code << 8 | next(self._rest, 0)) & _TOP
+            self._low = self._low << 8 & _TOP
+
+
+# How many values an fpzip blob holds, told without decoding it.
+#
+# fpzip believes what its header says: a damaged one makes it take gigabytes of memory, or crash.
+# The
+# header is range-coded: `fpz`, the version in 16 and 8 bits, the type in 1, the precision in 7,
+# and
+# four dimensions in 32 bits each.
+
+
+def count_samples(blob: object) -> int:
+    """The number of samples; refuses what is no blob of plausible size."""
+    if not isinstance(blob, bytes) or not blob:
+        raise ValueError("no samples")
+    decoder = _Decoder(blob)
+    magic = bytes(decoder.bits(8) & 0xFF for _ in range(4))
+    if magic != b"fpz\0":
+        raise ValueError("no fpzip blob")
+    for width in (16, 8, 1, 7):
+        decoder.bits(width)
+    count = math.prod(decoder.bits(32) for _ in range(4))
+    if count > min(MOST, DENSEST * len(blob)):
+        raise ValueError(f"they claim to be {count:,}, in {len(blob):,} bytes")
+    return count
+
+
+WORKER = module(__name__)
+AT_ONCE = 32 << 10
+"""Bytes of blobs; a pipe holds 64 KiB."""
+LIMIT = 10.0
+"""Seconds for one batch; whole ones take milliseconds, damaged ones can take for ever."""
+WHOLE = bytes.fromhex("66707929870ef0ff0001fe000000ff000000ff000000ff00f33bd3dc6b08260000000000")
+"""Two samples of 1 and 2 seconds."""
+
+
+class Decoder:
+    """Starts its process when it is told to, or when the first samples are asked for."""
+
+    def __init__(self) -> None:
+        self._worker: Child | None = None
+        self._checked = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Starts the process early, so that it is ready when it is needed."""
+        self._worker = self._worker or _start()
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._worker is not None:
+            _stop(self._worker)
+            self._worker = None
+
+    def decode(self, blobs: Sequence[object]) -> list[Samples | BadSamplesError]:
+        """The samples of some rows, sorted; a blob that kills the decoder is a bad one."""
+        found: list[Samples | BadSamplesError] = []
+        if blobs:
+            self._check()
+        while len(found) < len(blobs):
+            if not isinstance(blobs[len(found)], bytes):
+                found.append(BadSamplesError("they are no blob"))
+                continue
+            batch = _batch(blobs[len(found) :])
+            answers = self._ask(batch)
+            found += [_read(answer) for answer in answers]
+            if len(answers) < len(batch):
+                self.close()
+                found.append(BadSamplesError("fpzip crashes on them"))
+        return found
+
+    def _check(self) -> None:
+        """Once: an fpzip that cannot decode what is whole says nothing of a database."""
+        if self._checked:
+            return
+        self._checked = True
+        answers = self._ask([WHOLE])
+        if answers != [b"+" + np.array([1.0, 2.0]).tobytes()]:
+            self.close()
+            raise MissingToolError(
+                "an fpzip that works", f"{pip()} install --force-reinstall fpzip"
+            )
+
+    def _ask(self, batch: Sequence[bytes]) -> list[bytes]:
+        """Answers, up to the blob that was too much."""
+        self.start()
+        assert self._worker is not None
+        source, sink = self._worker.process.stdout, self._worker.process.stdin
+        assert source is not None
+        assert sink is not None
+        answers: list[bytes] = []
+        watch = threading.Timer(LIMIT, self._worker.kill)
+        watch.start()
+        try:
+            sink.write(b"".join(map(framed, batch)))
+            sink.flush()
+            while len(answers) < len(batch) and (answer := read_part(source)):
+                answers.append(answer)
+        except BrokenPipeError:
+            pass  # it died before it had read all
+        finally:
+            watch.cancel()
+        return answers
+
+
+# The near side of the process that decodes samples; one that dies is replaced.
+
+
+def _batch(blobs: Sequence[object]) -> list[bytes]:
+    """As many as a pipe holds, so that neither side waits for the other; at least one."""
+    batch: list[bytes] = []
+    size = 0
+    for blob in blobs:
+        if not isinstance(blob, bytes) or (batch and size + len(blob) > AT_ONCE):
+            break
+        batch.append(blob)
+        size += len(blob) + LENGTH
+    return batch
+
+
+def _read(answer: bytes) -> Samples | BadSamplesError:
+    if answer[:1] == b"-":
+        return BadSamplesError(answer[1:].decode())
+    return np.frombuffer(answer, np.float64, offset=1)
+
+
+def _start() -> Child:
+    return Child(WORKER, install="Install Python again.", stdin=PIPE, stdout=PIPE)
+
+
+def _stop(worker: Child) -> None:
+    worker.kill()  # it has nothing to end with, and would take its time
+    for end in (worker.process.stdin, worker.process.stdout):
+        if end is not None:
+            with suppress(BrokenPipeError):
+                end.close()
+
+
+LENGTH = 4
+
+
+# Decodes samples in a process of its own: on damaged blobs, fpzip crashes.
+#
+# Reads blobs from standard input and writes answers to standard output, each behind its length in
+# four bytes. An answer begins with `+` and has the samples as doubles, or with `-` and the
+# reason.
+
+
+def read_part(source: IO[bytes]) -> bytes | None:
+    """One part; none when there is no more, or half of it."""
+    head = source.read(LENGTH)
+    size = int.from_bytes(head, "little")
+    part = source.read(size) if len(head) == LENGTH else b""
+    return part if len(head) == LENGTH and len(part) == size else None
+
+
+def framed(part: bytes) -> bytes:
+    """A part as it is written."""
+    return len(part).to_bytes(LENGTH, "little") + part
+
+
+def serve(source: IO[bytes], sink: IO[bytes]) -> None:
+    """Answers until there are no more questions."""
+    while (blob := read_part(source)) is not None:
+        try:
+            answer = b"+" + decode(blob).tobytes()
+        except BadSamplesError as error:
+            answer = b"-" + str(error).encode()
+        sink.write(framed(answer))
+        sink.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)

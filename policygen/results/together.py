@@ -6,20 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.errors import InputError
-from policygen.model.labels import BASE, parse_label
-from policygen.model.results import Measured, Rules, ScoredVariant
-from policygen.model.workload import axes, axis_name
-from policygen.results.agree import disagreements
-from policygen.results.case import Case
-from policygen.results.choose import Can, refusal, shrunken
-from policygen.results.confidence import SampleReader, deviation, half_width
-from policygen.results.confirm import confirm, confirming
-from policygen.results.declared import DeclaredAxes
-from policygen.results.decoder import Decoder
-from policygen.results.luck import FINALISTS
-from policygen.results.missing import in_words, missing_of_base
-from policygen.results.score import Scores, score_case
-from policygen.results.top import Warnings, open_cases, scored_variant
+from policygen.model.results import Measured, Rules, ScoredVariant, ScoredWorkload
+from policygen.model.workload import BASE, axes, axis_name, parse_label
+from policygen.results.cases import Case, in_words, missing_of_base
+from policygen.results.choice import (
+    Can,
+    confirm,
+    confirming,
+    disagreements,
+    held_back,
+    refusal,
+    shrunken,
+)
+from policygen.results.noise import FINALISTS
+from policygen.results.ranking import Warnings, open_cases, rank, scored_variant
+from policygen.results.samples import Decoder
+from policygen.results.score import SampleReader, Scores, deviation, half_width, score_case
+from policygen.results.tables import DeclaredAxes
 
 Parameters = frozenset[tuple[str, int]]
 NONE_FOR_ALL = "no variant suits all of them"
@@ -238,3 +241,58 @@ def places(scores: Scores) -> Mapping[Parameters, int]:
         if values:
             found[frozenset(values.items())] = position
     return found
+
+
+# What the rules choose of the variants that can be said, where the best one cannot.
+
+
+def choose_next(
+    paths: Sequence[Path],
+    wanted: Sequence[Measured],
+    can: Can,
+    rules: Rules,
+    declared: DeclaredAxes | None = None,
+    confirm_with: Sequence[Path] = (),
+) -> Together:
+    """The choice for one workload, or for those that share an entry, without what cannot be said.
+
+    It is asked for where the rules chose something already: luck does not find more by that.
+    """
+    if len(wanted) > 1:
+        return choose_together(paths, wanted, rules, declared, confirm_with, can)
+    (one,) = wanted
+    found = rank(
+        paths,
+        pattern=only(wanted),
+        axes={axis: frozenset({value}) for axis, value in one.workload.items()},
+        top=rules.candidates + 1,
+        rules=rules,
+        declared=declared,
+        confirm_with=confirm_with,
+        can=can,
+    )
+    return _chosen(held_back(_same(found.workloads, one), rules))
+
+
+def _chosen(one: ScoredWorkload) -> Together:
+    choice = one.choice
+    assert choice is not None, "samples were looked at"
+    chosen = next((v for v in one.variants if v.variant == choice.variant), None)
+    if chosen is None:
+        return Together((), choice.reason)
+    return Together((chosen.model_copy(update={"score": choice.score}),), choice.reason)
+
+
+def _same(workloads: Sequence[ScoredWorkload], wanted: Measured) -> ScoredWorkload:
+    """The one that was ranked."""
+    for one in workloads:
+        if _identity(one) == _identity(wanted):
+            return one
+    raise InputError(
+        f"{wanted.database}: {wanted.algorithm} does not have what was ranked a moment ago",
+        "Plan when nothing writes to the database.",
+    )
+
+
+def _identity(one: Measured) -> tuple[object, ...]:
+    return one.algorithm, one.workload, one.gpu, one.ctk, one.cccl, one.databases

@@ -4,12 +4,10 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 
-from policygen.measure.database import open_measurements
-from policygen.measure.device import Launch
-from policygen.measure.launches import keep_peak, keep_start, keep_words
-from policygen.measure.sessions import About
-from policygen.measure.tables import RowSpot
-from tests.measure.simulated import FACTS
+from policygen.gpu.database_writer import About, RowSpot
+from policygen.gpu.device import Launch
+from policygen.gpu.measured_rows import keep_peak, keep_start, keep_words, open_measurements
+from tests.gpu.simulated import FACTS
 
 KERNEL = "own.axpy"
 CLASSES = {"own.axpy.small": 1000, "own.axpy.large": 1_000_000}

@@ -3,12 +3,12 @@
 import os
 import stat
 
-from policygen.app import search, search_batches
-from policygen.measure import locks
-from policygen.measure.device import VariantFunction
-from policygen.measure.spots import runtime_spots
-from policygen.search.bench import CompiledBatch
-from tests.measure.simulated import Plan
+from policygen.app import search, search_places
+from policygen.gpu import machine
+from policygen.gpu.candidates import CompiledBatch
+from policygen.gpu.device import VariantFunction
+from policygen.gpu.rounds import runtime_spots
+from tests.gpu.simulated import Plan
 
 WHICH = ("-R", "cub.bench.reduce.sum$", "-a", "T=F32", "-a", "OffsetT=I32")
 ROW = "NVIDIA H200, GPU-5f3b, 9.0, 580.82.07"
@@ -68,7 +68,7 @@ def pretend(folder, monkeypatch, plan=None, refused=()):
         def make(self, _):
             return folder / "runner.so"
 
-    monkeypatch.setattr(search_batches.BatchCompiler, "__call__", compiled)
+    monkeypatch.setattr(search_places.BatchCompiler, "__call__", compiled)
     monkeypatch.setattr(search, "worker_command", lambda *_: plan.command())
     monkeypatch.setattr(search, "ObjectCompiler", Compiler)
     driver_program(folder, monkeypatch)
@@ -81,4 +81,4 @@ def own_locks(folder, monkeypatch):
     place = folder / "locks"
     place.mkdir(exist_ok=True)
     place.chmod(0o1777)
-    monkeypatch.setattr(locks, "PLACES", (place,))
+    monkeypatch.setattr(machine, "PLACES", (place,))

@@ -8,9 +8,9 @@ from policygen.app.commands import Typed, choosing, given_of, given_or_told, pla
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.app.session import Session
-from policygen.model.cub import Cub
-from policygen.model.plan import Given, Options, Plan
+from policygen.model.plans import Given, Options, Plan
 from policygen.model.results import Rules
+from policygen.model.trees import Cub
 
 CUB = Cub(root="/a tree", version="3.0.1", dialect="specializations", found="--cub")
 EVERY = {

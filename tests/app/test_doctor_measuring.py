@@ -9,13 +9,13 @@ import pytest
 
 from policygen.app import doctor_measuring
 from policygen.app.doctor_measuring import examine_measuring, exit_status
+from policygen.gpu import machine
+from policygen.gpu.machine import ClockState
 from policygen.installation import add
-from policygen.measure import gpu_state, nvml
-from policygen.measure.gpu_state import ClockState
-from policygen.model.doctor import Doctor
+from policygen.model.machine import Doctor
 from policygen.proof import toolchain
 from tests.proof.test_toolchain import fake_nvcc
-from tests.tree.places import empty_machine
+from tests.trees.places import empty_machine
 
 # As nvidia-smi lists an H200, and another GPU.
 H200 = "NVIDIA H200, GPU-5f3b, 9.0, 580.159.04"
@@ -75,7 +75,7 @@ def places(tmp_path, monkeypatch):
     found = empty_machine(tmp_path, monkeypatch)
     monkeypatch.setattr(toolchain, "INSTALLED", tmp_path / "usr/local/cuda/bin/nvcc")
     monkeypatch.setattr(toolchain.sysconfig, "get_path", lambda _: str(found.site))
-    monkeypatch.setattr(nvml, "_VERSION_FILE", tmp_path / "proc/version")
+    monkeypatch.setattr(machine, "_VERSION_FILE", tmp_path / "proc/version")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/cat").symlink_to("/bin/cat")
@@ -84,7 +84,7 @@ def places(tmp_path, monkeypatch):
 
 
 def library(monkeypatch, one):
-    for module in (gpu_state, doctor_measuring):
+    for module in (machine, doctor_measuring):
         monkeypatch.setattr(module, "management_library", lambda: one)
 
 
@@ -195,8 +195,8 @@ def test_what_the_library_does_not_tell_is_not_known(places, monkeypatch):
 
 def test_a_gpu_that_the_library_does_not_know_is_told_without_clocks(monkeypatch):
     library(monkeypatch, Nvml())
-    assert gpu_state.gpu_state("GPU-0000") is None
-    assert gpu_state.gpu_state("GPU-77aa").sm == ClockState(345, 1980)
+    assert machine.gpu_state("GPU-0000") is None
+    assert machine.gpu_state("GPU-77aa").sm == ClockState(345, 1980)
 
 
 def test_who_may_lock_clocks_is_told_and_nothing_is_tried(places, monkeypatch):

@@ -6,9 +6,9 @@ from policygen.app.filters import Filter
 from policygen.app.kernel_matrix import strategy_matrix
 from policygen.errors import InputError
 from policygen.results.database import open_database
-from policygen.results.launched import KernelFacts, kernel_facts
+from policygen.results.imported import KernelFacts, kernel_facts
 from tests.app.kernels_measured import CLASSES, KERNEL, LAUNCH, PEAK, START, kernel_database, spoil
-from tests.measure.simulated import FACTS
+from tests.gpu.simulated import FACTS
 
 EVERYTHING = Filter((), "", (), ())
 GPU = FACTS.label

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from policygen.app import measure, sanitized
+from policygen.app import measure
 from policygen.cli.main import main
-from policygen.measure.compiling import CompiledWorkload
-from policygen.measure.device import VariantFunction
+from policygen.gpu.compiling import CompiledWorkload
+from policygen.gpu.device import VariantFunction
 from policygen.model.measured import MeasuredVariants
-from tests.measure.simulated import Plan
-from tests.trees import tree
+from tests.gpu.simulated import Plan
+from tests.real_trees import tree
 
 FAST, SLOW, SAME = "ipt_16.tpb_512.ipv_2", "ipt_8.tpb_128.ipv_1", "ipt_12.tpb_256.ipv_1"
 RATIOS = {FAST: 1.1, SLOW: 0.9}
@@ -212,8 +212,8 @@ def test_what_the_sanitizer_finds_costs_the_variant(simulated, monkeypatch, tmp_
         asked.append((tool.name, *workloads))
         return [{SLOW: "compute-sanitizer: Invalid __global__ read of size 4 bytes"}]
 
-    monkeypatch.setattr(sanitized, "find_sanitizer", lambda _: Path("compute-sanitizer"))
-    monkeypatch.setattr(sanitized, "sanitize", sanitize)
+    monkeypatch.setattr(measure, "find_sanitizer", lambda _: Path("compute-sanitizer"))
+    monkeypatch.setattr(measure, "sanitize", sanitize)
     names = f"{FAST},{SLOW}"
     db = str(tmp_path / "run.db")
     assert simulated("--variant", names, "--sanitize", "--json", "--db", db) == 1
@@ -228,7 +228,7 @@ def test_what_the_sanitizer_finds_costs_the_variant(simulated, monkeypatch, tmp_
 
 
 def test_base_that_the_sanitizer_refuses_ends_all(simulated, monkeypatch, capsys):
-    monkeypatch.setattr(sanitized, "find_sanitizer", lambda _: Path("compute-sanitizer"))
-    monkeypatch.setattr(sanitized, "sanitize", lambda *_, **__: [{"base": "it reads nowhere"}])
+    monkeypatch.setattr(measure, "find_sanitizer", lambda _: Path("compute-sanitizer"))
+    monkeypatch.setattr(measure, "sanitize", lambda *_, **__: [{"base": "it reads nowhere"}])
     assert simulated("--variant", FAST, "--sanitize") == 2
     assert "base of cub.bench.reduce.sum must not run: it reads nowhere" in capsys.readouterr().err

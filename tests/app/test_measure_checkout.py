@@ -7,11 +7,11 @@ import pytest
 from policygen.app import measure_checkout
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.measure.gpus import ListedGpu
-from policygen.measure.programs import BuiltPrograms
+from policygen.gpu.checkout import BuiltPrograms
+from policygen.gpu.machine import ListedGpu
 from policygen.model.measured import MeasuredVariants
-from tests.measure.own_checkout import NAME, ProgramPlan, make_checkout
-from tests.measure.simulated import FACTS
+from tests.gpu.own_checkout import NAME, ProgramPlan, make_checkout
+from tests.gpu.simulated import FACTS
 
 pytestmark = pytest.mark.trees
 FAST, REFUSED = "ipt_8.tpb_128", "ipt_24.tpb_1024"

@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from policygen.app import measure_compile, measure_variants
+from policygen.app import measured_workloads
 from policygen.app.filters import Filter
-from policygen.app.measure_compile import compile_variants
-from policygen.app.measure_variants import VariantsWanted
+from policygen.app.measured_workloads import VariantsWanted, compile_variants
 from policygen.errors import InputError
-from policygen.model.bench import ParameterRange
-from policygen.model.measure import MeasureCompile
-from tests.measure.pretended import PretendedCompiler
-from tests.measure.real import session
+from policygen.model.benchmarks import ParameterRange
+from policygen.model.measured import MeasureCompile
+from tests.gpu.pretended import PretendedCompiler
+from tests.gpu.real import session
 from tests.tiers import slow
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
@@ -31,7 +30,7 @@ TIGHT = f"ipt_16.tpb_1024.{END}"
 def no_compiler(monkeypatch, tmp_path):
     """Opens real workloads, and compiles nothing; text that holds what is bad is refused."""
     made = PretendedCompiler(tmp_path)
-    monkeypatch.setattr(measure_compile, "ObjectCompiler", lambda *_: made)
+    monkeypatch.setattr(measured_workloads, "ObjectCompiler", lambda *_: made)
     return made
 
 
@@ -143,11 +142,11 @@ def test_the_document_has_the_fields_that_tools_rely_on(no_compiler):
 def test_many_workloads_are_announced(monkeypatch):
     told = []
     noting = replace(session("3.6.0"), note=told.append)
-    monkeypatch.setattr(measure_variants, "open_workloads", lambda *_: {})
+    monkeypatch.setattr(measured_workloads, "open_workloads", lambda *_: {})
     where = Filter((), "cub.bench.reduce.sum$", (), ())
-    assert measure_variants.choose_lot(noting, where, "sm90", VariantsWanted()).chosen == {}
+    assert measured_workloads.choose_lot(noting, where, "sm90", VariantsWanted()).chosen == {}
     assert told == []
     everything = Filter((), "cub.bench.reduce", (), ())
-    measure_variants.choose_lot(noting, everything, "sm90", VariantsWanted())
+    measured_workloads.choose_lot(noting, everything, "sm90", VariantsWanted())
     (words,) = told
     assert words.endswith(" workloads are meant: -R and -a choose among them")

@@ -4,11 +4,11 @@ import pytest
 
 from policygen.app import performance
 from policygen.cli.main import main
-from policygen.performance.changes import AFTER
-from policygen.performance.nvbench_files import JOINED
+from policygen.gpu.changes import AFTER
+from policygen.gpu.nvbench_files import JOINED
 from tests.app.searched import driver_program, own_locks
 from tests.cli.tuned import THREE
-from tests.measure.simulated import Plan
+from tests.gpu.simulated import Plan
 from tests.probing import changed_tree, header, replaced, root
 from tests.report.performances import told
 

@@ -15,8 +15,8 @@ from policygen.app.filters import Filter
 from policygen.app.performance_files import NO_NOISE, ONE_PROCESS, compare_performance
 from policygen.cli.main import main
 from policygen.errors import InputError, PolicygenError
-from policygen.model.performance import VerifyPerformance
-from policygen.results.weights import importance
+from policygen.model.verdicts import VerifyPerformance
+from policygen.results.cases import importance
 from tests.report.performances import told
 from tests.results.measured import MEASURED
 from tests.results.test_nvbench import GPU, document, fill, state, summary, write

@@ -5,11 +5,11 @@ import pytest
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen.app import performance
 from policygen.cli.main import main
-from policygen.model.performance import VerifyPerformance
-from policygen.performance.changes import AFTER
+from policygen.gpu.changes import AFTER
+from policygen.model.verdicts import VerifyPerformance
 from tests.app.searched import driver_program, own_locks
-from tests.measure.simulated import Plan
-from tests.trees import tree
+from tests.gpu.simulated import Plan
+from tests.real_trees import tree
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 

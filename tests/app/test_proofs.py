@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from policygen.app.proofs import record_proof
-from policygen.edit.proofs import proofs_of
+from policygen.app.journal import record_proof
+from policygen.store.journal import proofs_of
 from policygen.store_schema import open_store
-from policygen.tree import open_tree
-from policygen.tree.content import tree_content
-from tests.tree.toys import TUNINGS, make_root
+from policygen.trees import open_tree
+from policygen.trees.layout import tree_content
+from tests.trees.toys import TUNINGS, make_root
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 import pytest
 
+from policygen.app.databases import ranked
 from policygen.app.filters import Filter
-from policygen.app.inputs import ResultFiles
-from policygen.app.notes import unsaid
-from policygen.app.ranking import ranked
-from policygen.app.rules import choose_rules
+from policygen.app.inputs import ResultFiles, choose_rules
+from policygen.app.session import unsaid
 from policygen.errors import InputError
-from policygen.results.asked import NOT_ASKED
+from policygen.results.cases import NOT_ASKED
 from tests.results.build import Builder
 from tests.results.measured import MEASURED
 

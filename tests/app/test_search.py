@@ -7,11 +7,11 @@ from contextlib import closing
 import pytest
 
 from policygen.cli.main import main
-from policygen.model.search import Searched, SearchEvent
+from policygen.model.searches import Searched, SearchEvent
 from tests.app.searched import WHICH, pretend, ratios
-from tests.measure.pretended_sanitizer import sanitizing
-from tests.measure.simulated import Plan
-from tests.trees import tree
+from tests.gpu.pretended_sanitizer import sanitizing
+from tests.gpu.simulated import Plan
+from tests.real_trees import tree
 
 
 @pytest.fixture

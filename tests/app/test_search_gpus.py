@@ -6,9 +6,9 @@ from threading import Timer
 
 import pytest
 
-from policygen.measure.locks import gpu_lock
-from tests.search.gpus import LOST
-from tests.search.simulated_search import (
+from policygen.gpu.machine import gpu_lock
+from tests.gpu.gpus import LOST
+from tests.gpu.simulated_search import (
     document,
     once_each,
     processes,

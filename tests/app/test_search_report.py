@@ -7,14 +7,15 @@ from statistics import fmean, stdev
 
 import pytest
 
-from policygen.app import search_sessions, search_tries
+from policygen.app import search_report
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.app.search_report import report_search
 from policygen.errors import InputError
-from policygen.measure.student import student
-from policygen.model.search_report import QUANTILES, SearchReport
-from policygen.results.provenance import RUNGS, SEARCHES
+from policygen.gpu import finalists
+from policygen.gpu.statistics import student
+from policygen.model.search_pages import QUANTILES, SearchReport
+from policygen.results.own_tables import RUNGS, SEARCHES
 from tests.results.build import Builder, simple
 from tests.results.measured import MEASURED
 from tests.results.searched import CT, IO, SIZES, Searched, gain, label_of, searched
@@ -282,10 +283,10 @@ def test_logs_of_another_program_tell_what_failed(tmp_path):
 
 
 def test_what_is_too_much_is_counted(run_db, monkeypatch):
-    monkeypatch.setattr(search_tries, "LISTED", 10)
-    monkeypatch.setattr(search_tries, "GROUPS", 2)
-    monkeypatch.setattr(search_tries, "STEPS", 2)
-    monkeypatch.setattr(search_sessions, "MOST", 0)
+    monkeypatch.setattr(finalists, "LISTED", 10)
+    monkeypatch.setattr(finalists, "GROUPS", 2)
+    monkeypatch.setattr(finalists, "STEPS", 2)
+    monkeypatch.setattr(search_report, "MOST", 0)
     document = report_search(ResultFiles([str(run_db)]))
     one = document.workloads[0]
     assert (len(one.variants), one.unlisted) == (10, 290)

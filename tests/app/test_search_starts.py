@@ -8,13 +8,13 @@ import pytest
 
 from policygen import open_session
 from policygen.app.filters import Filter
-from policygen.app.measuring import chosen_workloads, open_workloads
-from policygen.app.search_starts import MOST, earlier_labels, selected_policies, starts_of
+from policygen.app.measured_workloads import chosen_workloads, open_workloads
+from policygen.app.search import MOST, earlier_labels, selected_policies, starts_of
 from policygen.cli.main import main
-from policygen.measure.distinct import Classifier
-from policygen.search.workload import nearest_values
+from policygen.gpu.candidates import nearest_values
+from policygen.gpu.space import Classifier
 from tests.app.searched import WHICH, pretend
-from tests.trees import tree
+from tests.real_trees import tree
 
 SORT = Filter((), "cub.bench.radix_sort.keys$", ("T=I16", "OffsetT=I32"), ())
 

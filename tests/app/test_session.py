@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from policygen import Filter, open_session, resources, scan_tunings
+from policygen import Filter, open_session, rendering, scan_tunings
 from policygen.app.session import check_named
-from policygen.edit.journal import Journal
-from policygen.edit.target import staged_name
 from policygen.errors import InputError
-from tests.tree.debs import make_rocprim, make_rocprim_checkout
+from policygen.store.journal import Journal
+from policygen.store.targets import staged_name
+from tests.trees.debs import make_rocprim, make_rocprim_checkout
 
-MINI = str(resources.folder("cub_headers") / "mini")
+MINI = str(rendering.folder("cub_headers") / "mini")
 
 
 @pytest.fixture(autouse=True)

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from policygen.cli.main import main
-from policygen.model.tune import TunedProgram
+from policygen.model.emitted import TunedProgram
 from tests.app.searched import WHICH, pretend, ratios
-from tests.measure.simulated import Plan
-from tests.trees import tree
+from tests.gpu.simulated import Plan
+from tests.real_trees import tree
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from policygen.app import ways
+from policygen.app import plan as plan_module
 from policygen.errors import InputError
-from policygen.model.plan import Action, Given, Named, Options, Plan, Way
+from policygen.model.plans import Action, Given, Named, Options, Plan, Way
 from tests.app.test_commands import CUB
 from tests.planning.pretend import summed, want
 
@@ -31,7 +31,7 @@ def action(name, score=1.2, **fields):
 def asked(*actions):
     plan = Plan(cub=CUB, toolchain="nvcc", options=Options(arch="sm90"), actions=actions, files=())
     known = {one.point: SimpleNamespace(**RUN, databases=("run.db",)) for one in actions}
-    return ways.Rejecting(None, None, None, (), plan, Given(databases=("run.db",)), known)
+    return plan_module.Rejecting(None, None, None, (), plan, Given(databases=("run.db",)), known)
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ def tried(monkeypatch):
         named = tuple(Named(benchmark=a.benchmark, workload=a.workload) for a in lost)
         yield Way(kind="emit", workloads=named, what="a selector", command="policygen emit")
 
-    monkeypatch.setattr(ways, "_split", lambda *_: ())
-    monkeypatch.setattr(ways, "_emit", way)
+    monkeypatch.setattr(plan_module, "_split", lambda *_: ())
+    monkeypatch.setattr(plan_module, "_emit", way)
     return found
 
 
 def test_the_best_are_asked_about_and_the_others_are_told(tried):
     rejected = [action(name, score) for name, score in zip(NAMES, SCORES, strict=True)]
-    found, remarks = ways.find_ways(asked(*rejected))
+    found, remarks = plan_module.find_ways(asked(*rejected))
     assert tried == ["scan", "sum", "top"]
     assert [one.workloads[0].benchmark for one in found] == [f"cub.bench.{n}" for n in tried]
     assert remarks == (
@@ -71,7 +71,7 @@ def test_the_best_are_asked_about_and_the_others_are_told(tried):
     ],
 )
 def test_what_is_no_rejected_result_is_not_asked_about(tried, fields):
-    assert ways.find_ways(asked(action("scan", **fields))) == ((), ())
+    assert plan_module.find_ways(asked(action("scan", **fields))) == ((), ())
     assert tried == []
 
 
@@ -79,8 +79,8 @@ def test_what_cannot_be_asked_is_not_said(tried, monkeypatch):
     def refused(*_):
         raise InputError("no compiler")
 
-    monkeypatch.setattr(ways, "_split", refused)
-    found, _ = ways.find_ways(asked(action("scan")))
+    monkeypatch.setattr(plan_module, "_split", refused)
+    found, _ = plan_module.find_ways(asked(action("scan")))
     assert [one.kind for one in found] == ["emit"]
 
 
@@ -89,6 +89,6 @@ def test_a_single_workload_is_named_as_its_database_calls_it():
     many = asked(action("scan"), action("sum"))
     (lost, _) = many.plan.actions
     known = {lost.point: one}
-    single = ways.Rejecting(None, None, None, (), many.plan, many.given, known)
-    assert ways._axes(single, [lost]) == ["T=I8", "OffsetT=I32"]
-    assert ways._axes(single, many.plan.actions) == ()
+    single = plan_module.Rejecting(None, None, None, (), many.plan, many.given, known)
+    assert plan_module._axes(single, [lost]) == ["T=I8", "OffsetT=I32"]
+    assert plan_module._axes(single, many.plan.actions) == ()

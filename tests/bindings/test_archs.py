@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.bindings.archs import archs, gpu_arch, gpu_archs, ladder
+from policygen.bindings.words import archs, gpu_arch, gpu_archs, ladder
 from policygen.model.arch import arch_number
 
 

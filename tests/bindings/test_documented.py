@@ -4,15 +4,18 @@ import re
 
 import pytest
 
-from policygen import resources
+from policygen import rendering
 from policygen.model.bindings import (
     AxisType,
     BenchmarkBinding,
     Binding,
     Call,
     DelayConstructor,
+    DispatchBinding,
     FamilyBinding,
     Group,
+    HubBinding,
+    Limit,
     MemberRule,
     Scaling,
     SelectorBinding,
@@ -21,11 +24,9 @@ from policygen.model.bindings import (
     Unit,
     ValuesBase,
 )
-from policygen.model.hub import DispatchBinding, HubBinding
-from policygen.model.limits import Limit
 from policygen.model.own_workload import OwnCallBinding
 
-DOCS = resources.folder("schemas").parent / "docs/bindings.md"
+DOCS = rendering.folder("schemas").parent / "docs/bindings.md"
 
 
 def keys(model):

@@ -4,9 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policygen.bindings.expected import expected_values, kept_members, value_name
 from policygen.bindings.load import bound
-from policygen.bindings.variant import member_values, threads_that_fit
+from policygen.bindings.variants import (
+    expected_values,
+    kept_members,
+    member_values,
+    threads_that_fit,
+    value_name,
+)
 from policygen.errors import InputError
 from tests.tiers import slow
 

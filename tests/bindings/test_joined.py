@@ -2,11 +2,11 @@
 
 import pytest
 
-from policygen import settings_file
+from policygen import settings as settings_module
 from policygen.bindings import load
 from policygen.bindings.load import axis_type, bindings, bound
-from policygen.dialects.user.public import selector_for
 from policygen.errors import InputError
+from policygen.headers.user.policies import selector_for
 
 NAME = "cub.bench.mine.sum"
 JOINED = f"""
@@ -35,7 +35,7 @@ def own(tmp_path, monkeypatch):
     place.mkdir()
     settings = tmp_path / "policygen.toml"
     settings.write_text('bindings = "bindings"\n')
-    monkeypatch.setattr(settings_file, "named", lambda: settings)
+    monkeypatch.setattr(settings_module, "named", lambda: settings)
     for kept in (load.bindings, load.bound):
         kept.cache_clear()
     yield place

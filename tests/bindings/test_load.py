@@ -10,21 +10,21 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from policygen import resources, tree
+from policygen import rendering, trees
 from policygen.bindings import load
 from policygen.bindings.load import axis_type, axis_values, bound, is_tested
-from policygen.config import load_toml
-from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError, SourceError
+from policygen.headers.scan import scan_headers
 from policygen.model.bindings import Binding, Call, Types
+from policygen.settings import load_toml
+from tests.real_trees import tree as cub_tree
 from tests.tiers import sampled
-from tests.trees import tree as cub_tree
 
 VERSIONS = ["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"]
-FOLDER = resources.folder("schemas") / "bindings"
+FOLDER = rendering.folder("schemas") / "bindings"
 FILES = [*sorted(FOLDER.glob("*.toml")), *sorted(FOLDER.glob("*/*.toml"))]
 ALGORITHMS = [path for path in FILES if path.name != "types.toml"]
-SCHEMAS = resources.folder("schemas") / "json"
+SCHEMAS = rendering.folder("schemas") / "json"
 CONSTANTS = {"true", "false"}
 
 
@@ -151,10 +151,10 @@ def test_a_family_can_be_filled_from_the_benchmarks_of_its_site(version: str) ->
 @pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1", "3.6.0"))
 def test_a_tree_has_what_is_bound(version: str) -> None:
     """Headers, namespaces and families, with as many arguments as are bound."""
-    cub = tree.open_tree(cub_tree(version))
-    scanned = scan_headers(tree.tuning_headers(cub))
+    cub = trees.open_tree(cub_tree(version))
+    scanned = scan_headers(trees.tuning_headers(cub))
     declared = {(f.header, f.namespace, f.name): f for h in scanned.headers for f in h.families}
-    headers = {path.name for path in tree.tuning_headers(cub)}
+    headers = {path.name for path in trees.tuning_headers(cub)}
     for algorithm in bound(version):
         assert {site.header for site in algorithm.sites} <= headers
         for binding in algorithm.families:

@@ -4,21 +4,29 @@ import re
 
 import pytest
 
-from policygen import tree
-from policygen.app.looking import looked
+from policygen import trees
+from policygen.app.reading import looked
+from policygen.bindings.fit import (
+    Other,
+    as_read,
+    nearest_first,
+    parameters,
+    read,
+    renamed,
+    respelled,
+    split,
+    structs,
+)
 from policygen.bindings.load import bound
-from policygen.bindings.rows import Other, as_read, nearest_first, read
-from policygen.bindings.shapes import parameters, split, structs
-from policygen.bindings.spelled import renamed, respelled
 from policygen.model.bindings import FamilyBinding, Site
-from policygen.model.versions import numbers
+from policygen.model.trees import numbers
 from policygen.proof.ask import _values as values_of
 from policygen.proof.probe import Asked
 from policygen.proof.sites import remarks
-from policygen.tree.manifest import shipped
+from policygen.trees.manifest import shipped
 from tests.cli.tuned import run
 from tests.probing import changed_tree, header, root
-from tests.trees import tree as fetched
+from tests.real_trees import tree as fetched
 
 THREE = "tuning_three_way_partition.cuh"
 VERSIONS = [wheel.cub for wheel in shipped().wheels]
@@ -40,7 +48,7 @@ def site(read_as, algorithm, name, dialect="selectors"):
 @pytest.mark.trees
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_release_is_read_as_its_version_says(version):
-    cub = looked(tree.open_tree(fetched(version)))
+    cub = looked(trees.open_tree(fetched(version)))
     assert (cub.read_as, cub.bindings) == ("", version)
 
 
@@ -49,7 +57,7 @@ def test_a_site_whose_policy_a_header_does_not_name_is_not_asked_and_told(tmp_pa
     """Main between 3.1 and 3.2 has a hub of sums, and nothing nondeterministic in it."""
     name = "tuning_reduce.cuh"
     data = header("3.2.0", name).replace(b"ReduceNondeterministicPolicy", b"AnotherPolicy")
-    cub = looked(tree.open_tree(changed_tree(tmp_path, "3.2.0", {name: data})))
+    cub = looked(trees.open_tree(changed_tree(tmp_path, "3.2.0", {name: data})))
     assert site(cub.bindings, "reduce", "nondeterministic", "specializations") is None
     assert site(cub.bindings, "reduce", "reduce", "specializations") is not None
     assert remarks(cub)[-1] == (
@@ -65,7 +73,7 @@ def test_a_tree_that_is_called_as_a_later_release_is_read_as_what_it_holds(tmp_p
     data = file.read_text()
     file.unlink()
     file.write_text(data.replace("CUB_VERSION 300500", "CUB_VERSION 300600"))
-    cub = looked(tree.open_tree(made))
+    cub = looked(trees.open_tree(made))
     assert cub.version == "3.6.0"
     for algorithm, name in (("topk", "topk"), ("run_length_encode", "encode")):
         assert site(cub.bindings, algorithm, name) == site("3.5.0", algorithm, name)
@@ -76,7 +84,7 @@ def test_a_tree_that_is_called_as_a_later_release_is_read_as_what_it_holds(tmp_p
     (told,) = remarks(cub)
     assert "cub.bench.reduce.arg_minmax" in told
     assert told.endswith(": the tree has nothing that they call; they are not asked")
-    assert cub.model_dump() == tree.open_tree(made).model_dump()
+    assert cub.model_dump() == trees.open_tree(made).model_dump()
 
 
 @pytest.mark.slow
@@ -96,7 +104,7 @@ def test_members_with_older_names_are_answered(capsys, named_otherwise):
 def test_a_member_of_another_name_is_no_guess(tmp_path):
     data = header("3.6.0", THREE).decode()
     data = re.sub(r"\bthreads_per_block\b", "team_size", data)
-    cub = looked(tree.open_tree(changed_tree(tmp_path, "3.6.0", {THREE: data.encode()})))
+    cub = looked(trees.open_tree(changed_tree(tmp_path, "3.6.0", {THREE: data.encode()})))
     assert cub.bindings == "3.6.0"  # the compiler tells what is wrong
 
 

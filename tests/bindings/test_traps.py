@@ -3,24 +3,24 @@
 Those that only the compiler can tell (empty specializations, accumulators, collisions, 128-bit
 types, fall-through, the order of tests, spellings of delays) stand in tests/proof/test_resolve.py
 and tests/proof/test_reach.py; those of databases and sources (ranges in preprocessor guards,
-variants that do not compile) in tests/source/benchmarks and tests/results.
+variants that do not compile) in tests/headers/benchmarks and tests/results.
 """
 
 import re
 
 import pytest
 
-from policygen import tree
+from policygen import trees
 from policygen.bindings.load import axis_type, axis_values, bound, numbers
-from policygen.bindings.variant import member_values
-from policygen.dialects.scan import scan_headers
+from policygen.bindings.variants import member_values
 from policygen.errors import InputError
-from policygen.model.labels import parse_label
-from policygen.proof.resolve import resolve
+from policygen.headers.scan import scan_headers
+from policygen.model.workload import parse_label
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
+from policygen.proof.values import resolve
 from tests.probing import read
-from tests.trees import tree as cub_tree
+from tests.real_trees import tree as cub_tree
 
 VERSIONS = ["2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0"]
 
@@ -51,7 +51,7 @@ def headers():
     def of(version):
         if version not in read:
             root = cub_tree(version)
-            scanned = scan_headers(tree.tuning_headers(tree.open_tree(root)))
+            scanned = scan_headers(trees.tuning_headers(trees.open_tree(root)))
             read[version] = {header.name: header for header in scanned.headers}
         return read[version]
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policygen import tree
+from policygen import trees
 from policygen.bindings.load import Bound, bindings, bound
-from policygen.bindings.variant import (
+from policygen.bindings.variants import (
     member_values,
     scale,
     threads_that_fit,
@@ -15,13 +15,13 @@ from policygen.bindings.variant import (
     variant_parameters,
     within_limits,
 )
-from policygen.dialects.scan import scan_headers
 from policygen.errors import InputError
-from policygen.model.bench import ParameterRange
+from policygen.headers.scan import scan_headers
+from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
 from policygen.model.tuning import TuningHeader
-from policygen.proof.inheritance import base_of
-from tests.trees import tree as cub_tree
+from policygen.proof.causes import base_of
+from tests.real_trees import tree as cub_tree
 
 SIZES = (1, 2, 4, 8, 16)
 COUNTS = range(1, 33)
@@ -360,7 +360,7 @@ def orders_of(header, found, members):
 @cache
 def headers_of(version: str) -> tuple[TuningHeader, ...]:
     """Those of a tree, read once for all families."""
-    return scan_headers(tree.tuning_headers(tree.open_tree(cub_tree(version)))).headers
+    return scan_headers(trees.tuning_headers(trees.open_tree(cub_tree(version)))).headers
 
 
 @pytest.mark.trees

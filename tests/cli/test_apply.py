@@ -11,16 +11,16 @@ import jsonschema
 import pytest
 
 from policygen.app import apply as writing
-from policygen.edit import apply as edit
-from policygen.edit import files
-from policygen.model.base import Span
-from policygen.model.edit import Edit
-from policygen.model.plan import Plan
+from policygen.headers.spelling import splice
+from policygen.model.edits import Edit
+from policygen.model.plans import Plan
+from policygen.model.records import Span
 from policygen.proof import toolchain
-from policygen.source.splice import splice
+from policygen.store import applies as edit_module
+from policygen.store import files
 from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, database, others, run, tuned
-from tests.edit.test_worktree import git
 from tests.probing import TUNINGS, header, replaced, root
+from tests.store.test_worktree import git
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -242,13 +242,13 @@ def test_a_store_that_cannot_be_made_keeps_the_tree_as_it_is(capsys, tree, three
 
 
 def test_a_file_that_changes_while_it_is_proved_is_left_alone(capsys, monkeypatch, tree, three):
-    begin = edit._checked
+    begin = edit_module._checked
 
     def changed_first(*arguments):
         tuned(tree).write_bytes(b"// somebody else's\n")
         return begin(*arguments)
 
-    monkeypatch.setattr(edit, "_checked", changed_first)
+    monkeypatch.setattr(edit_module, "_checked", changed_first)
     status, _, err = apply(capsys, tree, three, "-q")
     assert status == 2
     assert f"{HEADER} was changed since it was read\n" in err

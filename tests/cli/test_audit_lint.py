@@ -4,12 +4,12 @@ import shutil
 import jsonschema
 import pytest
 
-from policygen import resources
+from policygen import rendering
 from policygen.cli.main import main
-from policygen.model.lint import LintReport
-from policygen.proof.lint.rules import RULES
+from policygen.model.audits import LintReport
+from policygen.proof.lint_rules import RULES
 
-MINI = resources.folder("cub_headers") / "mini"
+MINI = rendering.folder("cub_headers") / "mini"
 TUNING = "cub/cub/device/dispatch/tuning"
 # A header that CUB 3.0.1 has too, so that its bindings hold for it.
 REDUCE = """CUB_NAMESPACE_BEGIN
@@ -145,7 +145,7 @@ def test_rules_and_filters_narrow_what_is_found(capsys, toy, arguments, found):
 def test_the_document_is_as_its_schema_says(capsys, toy):
     _, text, _ = run(capsys, "--json", "--off", "duplicate-key", cub=toy)
     name = "audit-lint-1.schema.json"
-    schema = (resources.folder("schemas") / "json" / name).read_text("utf-8")
+    schema = (rendering.folder("schemas") / "json" / name).read_text("utf-8")
     document = json.loads(text)
     jsonschema.validate(document, json.loads(schema))
     assert LintReport.model_validate_json(text).to_json() + "\n" == text

@@ -8,7 +8,7 @@ import pytest
 from policygen.bindings import load
 from policygen.cli.main import main
 from policygen.model.bindings import BenchmarkBinding, Binding
-from tests.source.benchmarks.places import CHECKOUT, FIXTURES, write
+from tests.headers.benchmarks.places import CHECKOUT, FIXTURES, write
 
 Capture = pytest.CaptureFixture[str]
 SUM = "cub/benchmarks/bench/sum/plain.cu"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from policygen import tree
+from policygen import trees
 from policygen.bindings.load import bound
 from tests.cli.tuned import run
 from tests.probing import changed_tree, header, root
@@ -31,7 +31,7 @@ CHANGES = {
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_header_that_holds_policies_is_bound(version):
     known = {site.header for algorithm in bound(version) for site in algorithm.sites}
-    named = {path.name for path in tree.tuning_headers(tree.open_tree(root(version)))}
+    named = {path.name for path in trees.tuning_headers(trees.open_tree(root(version)))}
     assert named - known == set()
 
 

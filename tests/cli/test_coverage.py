@@ -10,7 +10,7 @@ import pytest
 
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
-from policygen.model.coverage import Coverage
+from policygen.model.audits import Coverage
 from tests.cli.tuned import LABEL, THREE, database, run
 from tests.planning.wanted import workload_count
 from tests.probing import changed_tree, header, root

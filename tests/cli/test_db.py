@@ -8,7 +8,7 @@ import pytest
 from policygen.app.inputs import is_results
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
-from policygen.results.store import Store
+from policygen.results.decisions import Store
 from tests.results.build import ALGORITHM, Builder, simple
 
 GPU = "Demo H200 (6144, 132, eccon)"

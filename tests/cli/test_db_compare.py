@@ -6,7 +6,7 @@ import time
 import pytest
 
 from fixtures.databases.generate import generate
-from policygen.model.db_compare import DbCompare
+from policygen.model.databases import DbCompare
 from policygen.outputs import is_ours
 from tests.cli.test_db import nvbench, run
 from tests.results.build import Builder, simple

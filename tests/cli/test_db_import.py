@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from policygen.errors import InputError
-from policygen.measure.sessions import _check_method
-from policygen.measure.writer import open_writer
+from policygen.gpu.database_writer import _check_method, open_writer
 from tests.cli.tuned import run
 from tests.results.tuner_files import BASE, document, failed, t4_document, text_of, write_cache
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from policygen.app.db_import import import_results
-from policygen.report.views.db_import import imported as view
+from policygen.report.database_views import imported as view
 from tests.cli.imported import imported, refused
 from tests.cli.tuned import run
 from tests.report.shown import lines as shown

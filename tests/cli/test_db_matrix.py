@@ -5,8 +5,8 @@ import json
 import jsonschema
 import pytest
 
-from policygen import resources
-from policygen.model.matrix import StrategyMatrix
+from policygen import rendering
+from policygen.model.measured import StrategyMatrix
 from policygen.outputs import is_ours
 from tests.app.kernels_measured import KERNEL, kernel_database, spoil
 from tests.cli.test_db import run
@@ -50,7 +50,7 @@ def test_json_is_one_document_of_its_own_format(found, capsys):
     assert (status, err) == (0, "")
     document = StrategyMatrix.model_validate_json(out)
     assert document.to_json() + "\n" == out
-    schema = resources.folder("schemas") / "json/matrix-1.schema.json"
+    schema = rendering.folder("schemas") / "json/matrix-1.schema.json"
     jsonschema.validate(json.loads(out), json.loads(schema.read_text()))
     assert document.databases == ("run.db",)
     assert run(capsys, "matrix", "run.db", "--json", "-o", "a.json") == (0, "", "")

@@ -8,11 +8,11 @@ from policygen.app import demo as steps_of
 from policygen.cli import demo
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.tree.store import make_current
+from policygen.trees.fetched import make_current
 from tests.cli.tuned import run
 from tests.probing import TUNINGS, changed_tree, header
-from tests.tree.places import empty_machine
-from tests.trees import tree as cub_tree
+from tests.real_trees import tree as cub_tree
+from tests.trees.places import empty_machine
 
 HEADER = "tuning_radix_sort.cuh"
 COMMANDS = ["db choose", "plan", "apply", "verify-effect", "verify-sass", "undo"]

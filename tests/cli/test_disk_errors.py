@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.edit.trees import Tree
+from tests.store.trees import Tree
 
 SHIM = r"""
 #define _GNU_SOURCE

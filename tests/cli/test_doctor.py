@@ -7,19 +7,19 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from policygen import resources
-from policygen.app import check_places, check_tools, doctor
-from policygen.edit.journal import Journal
+from policygen import rendering
+from policygen.app import doctor
 from policygen.errors import InputError
 from policygen.installation import Requirement, add
-from policygen.model.doctor import Doctor
+from policygen.model.machine import Doctor
 from policygen.proof import toolchain
+from policygen.store.journal import Journal
 from tests.cli.tuned import run
 from tests.proof.test_toolchain import ARCHS, VERSION, fake_nvcc
-from tests.tree.places import empty_machine
-from tests.tree.toys import make_checkout, make_root
+from tests.trees.places import empty_machine
+from tests.trees.toys import make_checkout, make_root
 
-MINI = resources.folder("cub_headers") / "mini"
+MINI = rendering.folder("cub_headers") / "mini"
 # What an H200 says of itself.
 H200 = "NVIDIA H200, 9.0, 143771 MiB, 580.159.04"
 
@@ -93,7 +93,7 @@ def test_what_is_to_be_mended_is_printed_with_its_command(places, capsys):
 def test_everything_that_commands_need_may_be_here(places, capsys, monkeypatch):
     cuda = places.base / "cuda"
     fake_nvcc(cuda / "bin/nvcc")
-    monkeypatch.setattr(check_tools, "compile_trial", lambda _: None)
+    monkeypatch.setattr(doctor, "compile_trial", lambda _: None)
     for name in ("cuobjdump", "nvdisasm"):
         program(places, name, "Cuda compilation tools, release 13.2, V13.2.78").rename(
             cuda / "bin" / name
@@ -126,7 +126,7 @@ def test_a_driver_that_does_not_answer_is_no_failure(places, capsys):
     assert gpu.state == "optional"
     assert gpu.found.startswith("nvidia-smi does not answer")
     program(places, "nvidia-smi", "")
-    assert checks(capsys, status=1)["GPU"].found == check_tools.NO_GPU
+    assert checks(capsys, status=1)["GPU"].found == doctor.NO_GPU
     program(places, "nvidia-smi", "a GPU of [N/A] kind")
     assert checks(capsys, status=1)["GPU"].found == "a GPU of [N/A] kind"
 
@@ -251,7 +251,7 @@ def test_a_folder_of_fetched_trees_that_cannot_be_listed_is_broken(places, capsy
     def fail(folder, _library):
         raise InputError(f"cannot list {folder}: Permission denied", "make it readable")
 
-    monkeypatch.setattr(check_places, "fetched", fail)
+    monkeypatch.setattr(doctor, "fetched", fail)
     fetched = checks(capsys, status=1)["fetched"]
     assert (fetched.state, fetched.remedy) == ("broken", "make it readable")
 
@@ -270,14 +270,14 @@ def test_a_store_that_cannot_be_written_or_read_is_broken(capsys, monkeypatch):
     with Journal.open(Path("policygen.db")):
         pass
     with monkeypatch.context() as patch:
-        patch.setattr(check_places.os, "access", lambda *_: False)
+        patch.setattr(doctor.os, "access", lambda *_: False)
         store = checks(capsys, status=1)["store"]
     assert (store.state, store.remedy) == ("broken", "chmod u+w policygen.db .")
 
     def fail(path):
         raise InputError(f"{path}: the store is damaged: odd", "Move it away.")
 
-    monkeypatch.setattr(check_places, "history", fail)
+    monkeypatch.setattr(doctor, "history", fail)
     store = checks(capsys, status=1)["store"]
     assert (store.found, store.remedy) == (
         "policygen.db: the store is damaged: odd", "Move it away."

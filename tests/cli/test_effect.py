@@ -5,7 +5,7 @@ from contextlib import closing
 import jsonschema
 import pytest
 
-from policygen.model.effect import Effect
+from policygen.model.selection import Effect
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import HEADER, LABEL, THREE, others, run, tuned
 from tests.planning.wanted import workload_count

@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen import __version__
-from policygen.app import bases
+from policygen.app import change
 from policygen.app import emit as emitting
 from policygen.model.selection import Selected
 from policygen.textdiff import unified
@@ -227,9 +227,9 @@ def test_of_several_versions_the_one_with_the_base_of_the_tree_counts(
         name = "cub.bench.radix_sort.keys"
         benchmark_database(paths[-1], name, version, GPUS["sm90"], won)
     given = ("--db", paths[1], "--no-prove", "-o", "a.cuh", "--any-gpu")
-    monkeypatch.setattr(bases, "measured_trees", lambda *_: {})
+    monkeypatch.setattr(change, "measured_trees", lambda *_: {})
     assert emit(capsys, paths[0], *given)[0] == 0
     assert "CCCL v3.5.0" in Path("a.cuh").read_text()
-    monkeypatch.setattr(bases, "measured_trees", lambda *_: {"3.5.0": Elsewhere()})
+    monkeypatch.setattr(change, "measured_trees", lambda *_: {"3.5.0": Elsewhere()})
     assert emit(capsys, paths[0], *given)[0] == 0
     assert "CCCL v3.2.0" in Path("a.cuh").read_text()

@@ -10,15 +10,15 @@ import click
 import pytest
 
 from policygen.cli import progress
+from policygen.cli.apply import print_diff
 from policygen.cli.groups import COMMANDS
 from policygen.cli.output import printed
 from policygen.demo.database import demo_database
 from policygen.report.blocks import Note, Table, Words
-from policygen.report.diff import print_diff
 from policygen.report.terminal import Terminal
 from policygen.steps import HowFar
 from tests.cli.tuned import run
-from tests.trees import tree
+from tests.real_trees import tree
 
 MINI = Path(__file__).parent.parent.parent / "cub_headers" / "mini"
 EVERYWHERE = {"--json", "-o", "-q", "-v"}

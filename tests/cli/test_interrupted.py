@@ -6,15 +6,15 @@ from contextlib import closing
 import pytest
 
 from policygen.cli.main import main
-from policygen.edit.change import Change
-from policygen.edit.journal import history
-from policygen.edit.lock import tree_lock
-from tests.edit.killing import killed_at
-from tests.edit.trees import Tree
-from tests.tree.toys import make_root
+from policygen.store.journal import history
+from policygen.store.replacement import Change
+from policygen.store.targets import tree_lock
+from tests.store.killing import killed_at
+from tests.store.trees import Tree
+from tests.trees.toys import make_root
 
 TUNINGS = "cub/device/dispatch/tuning"
-# Of an apply of four files, as in tests/edit/test_recover.py: the second exchange.
+# Of an apply of four files, as in tests/store/test_recover.py: the second exchange.
 BETWEEN = 22
 
 

@@ -5,7 +5,7 @@ import sys
 import click
 import pytest
 
-from policygen import __version__, resources
+from policygen import __version__, rendering
 from policygen.cli import demo
 from policygen.cli.groups import AUDIT, COMMANDS, DB, HEADERS
 from policygen.cli.main import main
@@ -101,7 +101,7 @@ def test_a_current_folder_that_is_gone_is_told(capsys, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("command", ["scan --json", "demo"])
 def test_a_reader_that_has_seen_enough_is_no_failure(command):
-    mini = resources.folder("cub_headers") / "mini"
+    mini = rendering.folder("cub_headers") / "mini"
     pipe = f"{sys.executable} -m policygen {command} --cub {mini} | head -c 10"
     pipe = ["bash", "-c", f"{pipe}; echo ${{PIPESTATUS[0]}}"]
     done = subprocess.run(pipe, check=True, capture_output=True, text=True)

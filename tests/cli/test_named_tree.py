@@ -9,10 +9,10 @@ from policygen.app.apply import apply_plan
 from policygen.app.plan import read_plan
 from policygen.app.session import open_session
 from policygen.errors import InputError
-from policygen.tree.store import make_current
+from policygen.trees.fetched import make_current
 from tests.cli.tuned import HEADER, database, run, tuned, writable_tree
 from tests.probing import header
-from tests.tree.places import empty_machine
+from tests.trees.places import empty_machine
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 INSTALLED = "nvidia/cu13/include/cccl"

@@ -6,12 +6,12 @@ import shutil
 import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
-from policygen import resources
+from policygen import rendering
 from policygen.bindings import load
 from tests.cli.tuned import run
 from tests.probing import TUNINGS, changed_tree
 
-FIXTURES = resources.folder("schemas").parent / "fixtures/new_algorithm"
+FIXTURES = rendering.folder("schemas").parent / "fixtures/new_algorithm"
 BLEND = "cub.bench.blend.over"
 HEADER = "tuning_blend.cuh"
 
@@ -19,7 +19,7 @@ HEADER = "tuning_blend.cuh"
 @pytest.fixture
 def bindings(tmp_path, monkeypatch):
     """A copy of CUB's, to which files can be added."""
-    folder = resources.folder("schemas") / "bindings"
+    folder = rendering.folder("schemas") / "bindings"
     made = shutil.copytree(folder, tmp_path / "schemas/bindings")
     monkeypatch.setattr(load, "folder", lambda name: tmp_path / name)
     for kept in (load.bindings, load.bound):

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
-from policygen.model.plan import Plan
+from policygen.model.plans import Plan
 from tests.cli.tuned import run
 from tests.probing import TUNINGS, changed_tree, header
 

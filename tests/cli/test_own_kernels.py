@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen.bindings import load
-from policygen.resources import folder
+from policygen.rendering import folder
 from tests.cli.tuned import run
 from tests.results.tuner_files import document, text_of
 

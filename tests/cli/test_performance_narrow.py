@@ -5,14 +5,14 @@ import json
 import pytest
 
 from policygen import narrow_plan, open_session
-from policygen.app import changed_code, performance
+from policygen.app import comparison, performance
 from policygen.errors import InputError
-from policygen.model.performance import VerifyPerformance, WorkloadPerformance
-from policygen.model.plan import Plan
-from policygen.performance.changes import AFTER
+from policygen.gpu.changes import AFTER
+from policygen.model.plans import Plan
+from policygen.model.verdicts import VerifyPerformance, WorkloadPerformance
 from tests.app.searched import driver_program, own_locks
 from tests.cli.tuned import LABEL, OTHER, THREE, database, run, tuned
-from tests.measure.simulated import Plan as GpuPlan
+from tests.gpu.simulated import Plan as GpuPlan
 from tests.probing import root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
@@ -153,7 +153,7 @@ def test_an_apply_is_measured_against_what_it_replaced_and_what_it_claims(
     capsys, tree, tmp_path, gpu, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(changed_code, "MANY", 0)
+    monkeypatch.setattr(comparison, "MANY", 0)
     data = database(tmp_path / "run.db", {("I32", "I32"): LABEL})
     assert run(capsys, "apply", "--db", data, "--arch", "sm90", "--cub", tree, "-q")[0] == 0
     gpu(ratios={AFTER: 1.5})

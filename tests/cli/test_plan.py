@@ -10,7 +10,7 @@ import pytest
 
 from policygen.cli.main import main
 from policygen.installation import add
-from policygen.model.plan import Plan
+from policygen.model.plans import Plan
 from policygen.proof import toolchain
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, database, others, run, tuned

@@ -14,11 +14,11 @@ from policygen.cli import demo, progress
 from policygen.cli.groups import COMMANDS
 from policygen.cli.main import main
 from policygen.cli.progress import EVERY, Teller, spelled
-from policygen.edit.change import Change
+from policygen.process import Stopped, said, stopping
 from policygen.report.sink import shown
 from policygen.steps import HowFar, follow
-from policygen.stopping import Stopped, said, stopping
-from policygen.tree import overview
+from policygen.store.replacement import Change
+from policygen.trees import fetched
 
 ASK = "asking the compiler"
 START = "\r\x1b[K"
@@ -249,14 +249,14 @@ def test_trees_that_were_fetched_before_an_interrupt_are_counted(tmp_path, monke
             raise KeyboardInterrupt
         return version
 
-    monkeypatch.setattr(overview, "fetch", fetch)
+    monkeypatch.setattr(fetched, "fetch", fetch)
     words = "1 of 3 trees were fetched and are kept: the same command fetches the rest."
     for versions, told in (
         ("123", words),
         ("2", "Nothing was fetched yet: the same command begins again."),
     ):
         with pytest.raises(Stopped) as caught:
-            overview.fetch_all(versions, tmp_path, print)
+            fetched.fetch_all(versions, tmp_path, print)
         assert said(caught.value) == (told,)
 
 

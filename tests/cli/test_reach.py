@@ -3,7 +3,7 @@ import json
 import jsonschema
 import pytest
 
-from policygen import resources
+from policygen import rendering
 from policygen.cli.main import main
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import others
@@ -91,7 +91,7 @@ def test_no_line_is_wider_than_the_terminal(capsys, monkeypatch, columns):
 def test_json_is_one_document_that_the_schema_knows(capsys):
     status, out, err = run(capsys, "three_way_partition", "--json")
     document = json.loads(out)
-    schema = resources.folder("schemas") / "json/audit-reach-1.schema.json"
+    schema = rendering.folder("schemas") / "json/audit-reach-1.schema.json"
     jsonschema.validate(document, json.loads(schema.read_text()))
     assert status == 1
     assert others(err) == []

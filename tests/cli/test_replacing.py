@@ -6,8 +6,8 @@ import pytest
 
 from policygen.demo.database import demo_database
 from tests.cli.tuned import run
+from tests.real_trees import tree
 from tests.tiers import sampled
-from tests.trees import tree
 
 MINE = "written by hand\n"
 

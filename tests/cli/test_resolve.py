@@ -4,7 +4,7 @@ import subprocess
 import jsonschema
 import pytest
 
-from policygen import resources
+from policygen import rendering
 from policygen.cli.main import main
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import others
@@ -33,7 +33,7 @@ def run(capsys, *arguments, cub=None):
 
 def valid(out, name):
     document = json.loads(out)
-    schema = resources.folder("schemas") / "json" / f"{name}-1.schema.json"
+    schema = rendering.folder("schemas") / "json" / f"{name}-1.schema.json"
     jsonschema.validate(document, json.loads(schema.read_text()))
     return document
 

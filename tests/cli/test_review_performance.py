@@ -6,7 +6,7 @@ import os
 import jsonschema
 import pytest
 
-from policygen.model.review import Review
+from policygen.model.reviews import Review
 from tests.cli.tuned import run
 from tests.report.performances import faster, performance, same, slower, workload
 from tests.report.test_review_page import differing, entry, review

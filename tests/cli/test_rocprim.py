@@ -8,8 +8,8 @@ from jsonschema import Draft202012Validator
 
 from policygen.cli.main import main
 from policygen.json_schemas import schema_files
+from tests.real_trees import rocprim_tree
 from tests.tiers import sampled
-from tests.trees import rocprim_tree
 
 pytestmark = pytest.mark.trees
 DOCUMENTS = ("scan", "resolve", "audit coverage")

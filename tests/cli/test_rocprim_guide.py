@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from policygen.cli.main import main
-from tests.configs.places import own_tree
-from tests.configs.tuned import measured
 from tests.results.rocprim_files import text_of
+from tests.rocprim.places import own_tree
+from tests.rocprim.tuned import measured
 from tests.test_docs import as_pattern
 
 pytestmark = pytest.mark.trees

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from policygen.model.sass import SassCompiles, VerifySass
+from policygen.model.machine_code import SassCompiles, VerifySass
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import HEADER, THREE, committed_tree, database, others, run, tuned
 from tests.probing import changed_tree, header, replaced, root

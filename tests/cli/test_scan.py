@@ -3,11 +3,11 @@ import shutil
 
 import pytest
 
-from policygen import resources
+from policygen import rendering
 from policygen.cli.main import main
 from policygen.paths import nearby
 
-MINI = resources.folder("cub_headers") / "mini"
+MINI = rendering.folder("cub_headers") / "mini"
 HEADERS = MINI / "cub/cub/device/dispatch/tuning"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from policygen import resources
+from policygen import rendering
 from policygen.cli.main import main
 from tests.results.build import Builder
 from tests.tiers import sampled
@@ -14,7 +14,7 @@ from tests.tiers import sampled
 SPACES = Path(__file__).parents[2] / "fixtures/spaces"
 RADIX = str(SPACES / "radix_sort_keys_I16.db")
 REDUCE = str(SPACES / "reduce_sum_F32.db")
-SCHEMA = resources.folder("schemas") / "json" / "search-replay-1.schema.json"
+SCHEMA = rendering.folder("schemas") / "json" / "search-replay-1.schema.json"
 
 
 @pytest.fixture

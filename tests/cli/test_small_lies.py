@@ -8,13 +8,13 @@ import pytest
 
 from policygen import Filter
 from policygen.app.filters import parse_archs, parse_target, typed_archs
-from policygen.app.rules import choose_rules
+from policygen.app.inputs import choose_rules
 from policygen.demo.database import demo_database
 from policygen.errors import InputError
-from policygen.planning.bases import several
+from policygen.planning.measured import several
 from policygen.proof import toolchain
 from tests.cli.tuned import run
-from tests.trees import tree
+from tests.real_trees import tree
 
 
 @pytest.fixture(autouse=True)

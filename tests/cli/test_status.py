@@ -11,15 +11,15 @@ import pytest
 
 from policygen.app.status import tree_status
 from policygen.cli.main import main
-from policygen.edit.change import Change
-from policygen.edit.proofs import ProofRecord, keep_proof
-from policygen.model.status import Status
-from policygen.tree.content import tree_content
+from policygen.model.machine import Status
+from policygen.store.journal import ProofRecord, keep_proof
+from policygen.store.replacement import Change
+from policygen.trees.layout import tree_content
 from tests.cli.tuned import committed_tree, database, run, tuned
-from tests.edit.killing import killed_at
-from tests.edit.trees import WHEN, Tree
-from tests.tree.places import empty_machine
-from tests.tree.toys import make_root
+from tests.store.killing import killed_at
+from tests.store.trees import WHEN, Tree
+from tests.trees.places import empty_machine
+from tests.trees.toys import make_root
 
 THREE = ("-R", "cub.bench.partition.three_way$", "-a", "T=I32", "-a", "OffsetT=I32")
 

@@ -5,10 +5,10 @@ import jsonschema
 import pytest
 
 from policygen.cli.main import main
-from policygen.edit.change import Change
-from policygen.model.undo import Undo
-from tests.edit.killing import killed_at
-from tests.edit.trees import Tree
+from policygen.model.machine import Undo
+from policygen.store.replacement import Change
+from tests.store.killing import killed_at
+from tests.store.trees import Tree
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 
-from policygen.model.review import Review
+from policygen.model.reviews import Review
 from tests.cli.tuned import HEADER, run, tuned
 from tests.probing import TUNINGS, root
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from policygen.model.plan import Plan
-from policygen.resources import folder
+from policygen.model.plans import Plan
+from policygen.rendering import folder
 from tests.cli.tuned import run
 from tests.probing import root
 

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from policygen.proof.sass.cubin import read_cubin
+from policygen.proof.kernel_code import read_cubin
 from tests.emit.made import FILE
 from tests.probing import root
 from tests.toolchain import nvcc

@@ -4,18 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from policygen import tree
+from policygen import trees
 from policygen.bindings.load import axis_values
-from policygen.dialects.selectors.aggregates import find_aggregates
-from policygen.dialects.user.header import HeaderTarget, render, selector_of
-from policygen.dialects.user.tuned import TunedSelector
-from policygen.model.emit import EmitSelector
-from policygen.planning.emit_judge import judge, questions
-from policygen.planning.emitter import Emitter
-from policygen.proof.overlay import overlay
-from policygen.proof.policies import ask_policies
+from policygen.headers.selectors.functions import find_aggregates
+from policygen.headers.user.header import HeaderTarget, render, selector_of
+from policygen.headers.user.selectors import TunedSelector
+from policygen.model.emitted import EmitSelector
+from policygen.planning.emitter import Emitter, judge, questions
+from policygen.proof.ask import ask_policies
 from policygen.proof.probe import AskedTree
 from policygen.proof.toolchain import find_toolchain
+from policygen.proof.units import overlay
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, every_benchmark, points
 from tests.planning.wanted import scored as result
@@ -83,7 +82,7 @@ class Made:
 
 @cache
 def opened(version):
-    return tree.open_tree(root(version))
+    return trees.open_tree(root(version))
 
 
 @cache

@@ -1,13 +1,12 @@
 import pytest
 
-from policygen.dialects.selectors.aggregates import find_aggregates, leaves, read_aggregate
-from policygen.dialects.user.arguments import Arguments
-from policygen.dialects.user.place import UserReturn
-from policygen.dialects.user.public import selector_for
 from policygen.errors import InputError
-from policygen.model.plan import Options
-from policygen.model.policies import Whole
+from policygen.headers.selectors.functions import find_aggregates, leaves, read_aggregate
+from policygen.headers.user.policies import selector_for
+from policygen.headers.user.selectors import Arguments, UserReturn
+from policygen.model.plans import Options
 from policygen.model.selection import Selected
+from policygen.model.tuning import Whole
 from policygen.planning.emitter import Emitter, part_of
 from policygen.planning.measured import measurements
 from policygen.planning.places import PlacedResult

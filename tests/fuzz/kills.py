@@ -10,16 +10,15 @@ from collections import Counter
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from policygen.edit import files
-from policygen.edit.apply import recover
-from policygen.edit.change import Change
-from policygen.edit.journal import history
-from policygen.edit.recover import complete
-from policygen.edit.undo import undo
 from policygen.errors import PolicygenError
-from tests.edit.killing import killed_at
-from tests.edit.trees import WHEN, Tree
+from policygen.store import files
+from policygen.store.applies import complete, recover
+from policygen.store.journal import history
+from policygen.store.replacement import Change
+from policygen.store.undo import undo
 from tests.fuzz import command
+from tests.store.killing import killed_at
+from tests.store.trees import WHEN, Tree
 
 LONGEST = 45
 """More operations than an apply of four files has."""

@@ -14,13 +14,12 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from policygen.errors import PolicygenError
-from policygen.model.base import Span
-from policygen.model.edit import Edit
-from policygen.model.plan import Plan
-from policygen.planning.again import again, check_decisions, check_same
-from policygen.planning.files import changed_headers, check_tree
-from policygen.planning.memory import remembered
-from policygen.source.splice import splice
+from policygen.headers.spelling import splice
+from policygen.model.edits import Edit
+from policygen.model.plans import Plan
+from policygen.model.records import Span
+from policygen.planning.memory import changed_headers, check_tree, remembered
+from policygen.planning.saved import again, check_decisions, check_same
 from tests.fuzz import command
 from tests.planning.pretend import (
     KEYED,

@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from policygen.model.base import Span
-from policygen.source.brackets import closing_brace, closing_bracket
-from policygen.source.text import Text
+from policygen.headers.syntax import closing_brace, closing_bracket
+from policygen.headers.text import Text
+from policygen.model.records import Span
 
 Rewrite = Callable[[bytes, random.Random], bytes | None]
 

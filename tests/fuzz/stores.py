@@ -13,9 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from policygen.cli.main import main
-from tests.edit.killing import killed_at
-from tests.edit.trees import Tree
 from tests.fuzz import command, databases
+from tests.store.killing import killed_at
+from tests.store.trees import Tree
 
 LAST = 40
 """More operations than an apply has."""

@@ -9,15 +9,15 @@ from itertools import cycle, product
 
 import pytest
 
-from policygen import tree
-from policygen.dialects.header import read_header
+from policygen import trees
 from policygen.errors import SourceError
-from policygen.source.benchmarks.expression import evaluate
-from policygen.source.clang import Neighbours
-from policygen.source.files import FOLDER
+from policygen.headers.expressions import evaluate
+from policygen.headers.parsers import Neighbours
+from policygen.headers.reader import read_header
+from policygen.headers.text import FOLDER
 from tests.fuzz.rewrites import REWRITES
+from tests.real_trees import tree as cub_tree
 from tests.tiers import sampled
-from tests.trees import tree as cub_tree
 
 pytestmark = pytest.mark.trees
 
@@ -29,7 +29,7 @@ EACH = 2
 @cache
 def originals(version):
     """The headers that hold entries, and what they share."""
-    paths = tree.tuning_headers(tree.open_tree(cub_tree(version)))
+    paths = trees.tuning_headers(trees.open_tree(cub_tree(version)))
     data = {path.name: path.read_bytes() for path in paths}
     common = {f"{FOLDER}/{n}": d for n, d in data.items() if b"struct sm" not in d}
     return {n: d for n, d in data.items() if entries(n, d, Neighbours(common))}, Neighbours(common)

@@ -17,9 +17,8 @@ import pytest
 from policygen.errors import PolicygenError
 from policygen.process import run
 from policygen.proof import compile as compiling
-from policygen.proof.sass import build as module
-from policygen.proof.sass.build import Tools, build, disassemble
-from policygen.proof.sass.unit_job import Job, UnitHeaders
+from policygen.proof import kernel_build as module
+from policygen.proof.kernel_build import Job, Tools, UnitHeaders, build, disassemble
 from policygen.proof.toolchain import find_toolchain
 from tests.proof.sass.dumps import FOLDER
 from tests.proof.sass.test_build import preprocess

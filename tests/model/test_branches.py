@@ -1,7 +1,7 @@
 """For which architectures returns are."""
 
-from policygen.dialects.header import read_header
-from policygen.model.branches import ALWAYS, ends, own, steps
+from policygen.headers.reader import read_header
+from policygen.model.tuning import ALWAYS, ends, own, steps
 
 HEADER = """
 struct policy { int threads; };

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from policygen.model.emit import EmitAction
-from policygen.model.labels import Variant, is_label, parse_label, shortened
-from policygen.model.plan import Action
+from policygen.model.emitted import EmitAction
+from policygen.model.plans import Action
+from policygen.model.workload import Variant, is_label, parse_label, shortened
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from policygen.model.run_binding import BufferBinding, RunBinding
+from policygen.model.bindings import BufferBinding, RunBinding
 
 CALL = {"benchmarks": ["cub.bench.a"], "buffers": {}, "function": "f", "arguments": "in"}
 

@@ -3,8 +3,8 @@
 import pytest
 
 from policygen.cli.main import main
-from policygen.resources import folder
-from tests.trees import tree
+from policygen.rendering import folder
+from tests.real_trees import tree
 
 ROOT = folder("schemas").parent
 MEASURED = ROOT / "fixtures/measured/D_saxpy.db"

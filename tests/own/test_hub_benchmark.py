@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from policygen.app.new_benchmark import binding_of
+from policygen.app.benchmarks import binding_of
 from policygen.bindings import load
 from policygen.model.bindings import Binding
 from tests.cli.tuned import run

@@ -2,9 +2,9 @@
 
 import pytest
 
-from policygen.app.new_benchmark import new_benchmark
+from policygen.app.benchmarks import new_benchmark
 from policygen.bindings import load
-from policygen.model.labels import parse_label
+from policygen.model.workload import parse_label
 from tests.own.checkouts import EARLIER_HELPER, make_benchmarks, place_in
 from tests.own.test_hub_benchmark import CALLS, FLAGS, TREES, called, workload_of
 from tests.own.test_new_benchmark_compiles import compiles

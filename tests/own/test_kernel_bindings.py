@@ -2,12 +2,12 @@
 
 import pytest
 
+from policygen.app.own_workloads import is_kernel, taking_kernel
 from policygen.bindings import load
 from policygen.bindings.load import bound
-from policygen.bindings.own_kernel import taken_kernel
-from policygen.bindings.taken import is_kernel, taking_kernel
+from policygen.bindings.own_kernels import taken_kernel
 from policygen.errors import InputError, PolicygenError
-from policygen.source.benchmarks.kernel_files import read_kernel
+from policygen.headers.benchmark_sources import read_kernel
 from tests.own.kernels import ADD, EXAMPLES, write_saxpy, write_small
 from tests.own.written import write_particles
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from policygen.bindings.taken import is_kernel, taking_kernel
+from policygen.app.own_workloads import is_kernel, taking_kernel
 from policygen.cli.main import main
-from policygen.source.benchmarks.kernel_files import read_kernel
+from policygen.headers.benchmark_sources import read_kernel
 
 
 @pytest.fixture

@@ -6,17 +6,16 @@ from contextlib import contextmanager
 import pytest
 
 from policygen.app.filters import Filter
-from policygen.app.measuring import chosen_workloads, open_workloads
+from policygen.app.measured_workloads import chosen_workloads, open_workloads
 from policygen.app.own_workloads import with_workload
 from policygen.app.session import open_session
-from policygen.measure.compiling import OWN
-from policygen.measure.distinct import Classifier
-from policygen.measure.kernels import KernelWorkload
-from policygen.measure.objects import ObjectSource
-from tests.measure import compiled
-from tests.measure.stub import Arena, stub
+from policygen.gpu.compiling import OWN, ObjectSource
+from policygen.gpu.opened import KernelWorkload
+from policygen.gpu.space import Classifier
+from tests.gpu import compiled
+from tests.gpu.stub import Arena, stub
 from tests.own.kernels import write_saxpy, write_small
-from tests.trees import tree
+from tests.real_trees import tree
 
 pytestmark = pytest.mark.trees
 FACTS = ctypes.c_longlong * 9

@@ -6,15 +6,14 @@ import pytest
 
 from policygen.app import measure
 from policygen.cli.main import main
-from policygen.measure.compiling import CompiledWorkload
-from policygen.measure.device import VariantFunction
-from policygen.model.matrix import StrategyMatrix
-from policygen.model.measured import MeasuredVariants
+from policygen.gpu.compiling import CompiledWorkload
+from policygen.gpu.device import VariantFunction
+from policygen.model.measured import MeasuredVariants, StrategyMatrix
 from tests.app.searched import driver_program, own_locks
-from tests.measure.pretended_ncu import profiling
-from tests.measure.simulated import LAUNCH, Plan
+from tests.gpu.pretended_ncu import profiling
+from tests.gpu.simulated import LAUNCH, Plan
 from tests.own.kernels import write_saxpy
-from tests.trees import tree
+from tests.real_trees import tree
 
 pytestmark = pytest.mark.trees
 FEWER = (('"powers 128:1024"', "[256]"), ("[1, 2, 4, 8]", "[1, 8]"))
@@ -85,7 +84,7 @@ def test_what_was_measured_is_a_matrix(measured, capsys):
 @pytest.mark.nvcc
 def test_ncu_tells_what_occupancy_is_achieved(measured, monkeypatch, tmp_path, capsys):
     tool = profiling(tmp_path)
-    monkeypatch.setattr("policygen.app.achieved.find_profiler", lambda _: tool)
+    monkeypatch.setattr("policygen.app.measure.find_profiler", lambda _: tool)
     measured("--ncu")
     kernel = matrix(capsys)
     assert all(0.1 < one.use.achieved < 0.5 for one in kernel.cells)
@@ -96,7 +95,7 @@ def test_ncu_tells_what_occupancy_is_achieved(measured, monkeypatch, tmp_path, c
 @pytest.mark.nvcc
 def test_what_ncu_does_not_tell_is_noted(measured, monkeypatch, tmp_path, capsys):
     tool = profiling(tmp_path, error="no permission")
-    monkeypatch.setattr("policygen.app.achieved.find_profiler", lambda _: tool)
+    monkeypatch.setattr("policygen.app.measure.find_profiler", lambda _: tool)
     measured("--ncu")
     assert {one.use.achieved for one in matrix(capsys).cells} == {None}
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
-from policygen import settings_file
-from policygen.app import new_benchmark
-from policygen.app.new_benchmark import binding_of
+from policygen import settings as settings_module
+from policygen.app import benchmarks
+from policygen.app.benchmarks import binding_of
 from policygen.bindings import load
 from policygen.model.bindings import Binding
 from tests.cli.tuned import run
@@ -40,7 +40,7 @@ def unknown(monkeypatch):
     for kept in (load.bindings, load.bound):
         kept.cache_clear()
     yield monkeypatch
-    settings_file.choose(None)  # what a command was given counts for the process
+    settings_module.choose(None)  # what a command was given counts for the process
     for kept in (load.bindings, load.bound):
         kept.cache_clear()
 
@@ -275,7 +275,7 @@ def test_an_algorithm_without_parameters_is_refused(capsys, checkout, tmp_path, 
         own = load.own_binding(version)
         return replace(own, like=own.like.model_copy(update={"parameters": {}}))
 
-    monkeypatch.setattr(new_benchmark, "own_binding", untunable)
+    monkeypatch.setattr(benchmarks, "own_binding", untunable)
     source = place_in(checkout, "refused/sum.cu")
     status, _, err = new(capsys, written(tmp_path, SUM), source)
     assert status == 2

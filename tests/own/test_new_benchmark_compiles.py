@@ -4,15 +4,15 @@ import subprocess
 
 import pytest
 
-from policygen.app.looking import looked
-from policygen.app.new_benchmark import new_benchmark
+from policygen.app.benchmarks import new_benchmark
+from policygen.app.own_workloads import taking
+from policygen.app.reading import looked
 from policygen.bindings.load import own_binding
-from policygen.bindings.taken import taking
-from policygen.measure.public import ask_public
-from policygen.model.labels import parse_label
-from policygen.proof.sass.nvbench import find_nvbench
+from policygen.gpu.opened import ask_public
+from policygen.model.workload import parse_label
+from policygen.proof.kernel_calls import find_nvbench
 from policygen.proof.toolchain import find_toolchain
-from policygen.tree import open_tree
+from policygen.trees import open_tree
 from tests.own.checkouts import HELPER, make_benchmarks, place_in
 from tests.own.written import write_particles
 from tests.tiers import slow

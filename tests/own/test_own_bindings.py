@@ -2,10 +2,10 @@
 
 import pytest
 
+from policygen.app.own_workloads import taking
 from policygen.bindings import load
 from policygen.bindings.load import axis_type, bound, own_binding, units_of
-from policygen.bindings.own import call_named, taken
-from policygen.bindings.taken import taking
+from policygen.bindings.own_workloads import call_named, taken
 from policygen.errors import InputError
 from tests.own.written import write_particles
 

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from policygen.app.own_workloads import taking
 from policygen.bindings import load
 from policygen.bindings.load import own_binding
-from policygen.bindings.taken import taking
-from policygen.measure.runs import runs_of
+from policygen.gpu.units import runs_of
 from policygen.proof.probe import workloads
-from tests.measure import compiled
-from tests.measure.stub import OUT_OF_MEMORY, Arena
-from tests.measure.test_on_the_host import Called
+from tests.gpu import compiled
+from tests.gpu.stub import OUT_OF_MEMORY, Arena
+from tests.gpu.test_on_the_host import Called
 from tests.own.written import EXAMPLE
 from tests.tiers import without
 

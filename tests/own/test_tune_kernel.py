@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from policygen.app.own_kernels import new_header
+from policygen.app.tune import new_header
 from policygen.cli.main import main
-from policygen.model.tune import TunedProgram
+from policygen.headers.benchmark_sources import read_kernel
+from policygen.model.emitted import TunedProgram
 from policygen.proof.toolchain import find_toolchain
-from policygen.source.benchmarks.kernel_files import read_kernel
 from tests.app.searched import pretend
-from tests.measure.simulated import Plan
+from tests.gpu.simulated import Plan
 from tests.own.kernels import write_saxpy, write_small
-from tests.trees import tree
+from tests.real_trees import tree
 
 pytestmark = pytest.mark.trees
 BEST = "strategy_1.threads_512.items_2"

@@ -4,15 +4,15 @@ import subprocess
 
 import pytest
 
+from policygen.app.own_workloads import taking
 from policygen.bindings.load import own_binding
-from policygen.bindings.taken import taking
 from policygen.cli.main import main
-from policygen.model.tune import TunedProgram
+from policygen.model.emitted import TunedProgram
 from policygen.proof.toolchain import find_toolchain
 from tests.app.searched import pretend, ratios
-from tests.measure.simulated import Plan
+from tests.gpu.simulated import Plan
 from tests.own.written import write_particles
-from tests.trees import tree
+from tests.real_trees import tree
 
 NAME = "own.particles"
 

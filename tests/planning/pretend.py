@@ -5,12 +5,12 @@ What it says of a header is what nvcc says of it beside CUB's own policies: test
 
 from dataclasses import dataclass, field
 
-from policygen.dialects.header import read_header
-from policygen.dialects.protocol import TuningTree
+from policygen.headers.protocol import TuningTree
+from policygen.headers.reader import read_header
 from policygen.model.arch import arch_number
-from policygen.model.cub import Cub
-from policygen.model.plan import Options
+from policygen.model.plans import Options
 from policygen.model.selection import Delta, DeltaRow, FamilyKey, Selected
+from policygen.model.trees import Cub
 from policygen.planning.plan import Planner
 from tests.planning.wanted import GPUS, benchmark, made, no_common_variant, scored
 

@@ -2,8 +2,7 @@
 
 from policygen.errors import InputError
 from policygen.model.selection import Selected
-from policygen.planning.bases import base_remarks, with_bases
-from policygen.planning.measured import measurements
+from policygen.planning.measured import base_remarks, measurements, with_bases
 from tests.planning.pretend import SUM_INT, SUMS, planner, summed, sums, want
 
 LABEL = "ipt_20.tpb_256.ipv_2"

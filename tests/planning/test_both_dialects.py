@@ -11,8 +11,8 @@ import pytest
 
 from policygen.model.results import Rules
 from policygen.proof.oracle import Compiler
+from policygen.results.ranking import rank
 from policygen.results.together import choose_together
-from policygen.results.top import rank
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import root

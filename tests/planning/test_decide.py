@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from policygen.model.bench import ParameterRange
-from policygen.planning.files import changed_headers
+from policygen.model.benchmarks import ParameterRange
+from policygen.planning.memory import changed_headers
 from policygen.results.together import Together
 from tests.planning.pretend import (
     KEYED,

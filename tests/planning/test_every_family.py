@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from policygen.dialects.header import read_header
 from policygen.errors import InputError
+from policygen.headers.reader import read_header
 from policygen.model.results import ScoredWorkload
 from policygen.results.together import Together
 from tests.planning.wanted import Planned, every_benchmark, label, points, scored

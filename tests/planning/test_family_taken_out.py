@@ -7,9 +7,9 @@ import pytest
 
 from fixtures.databases.every import GPUS, Workload, benchmark_database
 from policygen import Options, ResultFiles, open_session, plan_tunings
-from policygen.dialects.header import read_header
-from policygen.model.base import Span
-from policygen.source.splice import edit_at, splice
+from policygen.headers.reader import read_header
+from policygen.headers.spelling import edit_at, splice
+from policygen.model.records import Span
 from tests.probing import TUNINGS, changed_tree, header
 
 SM100 = "sm100"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.model.plan import Options, Plan, Reached
+from policygen.model.plans import Options, Plan, Reached
 from policygen.model.selection import Delta, DeltaRow
 from policygen.planning.judge import differs, judge
 from tests.planning.pretend import CUB, SUM, SUM_INT, SUMS, plan, summed, sums

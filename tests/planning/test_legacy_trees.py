@@ -5,10 +5,9 @@ from collections import Counter
 
 import pytest
 
-from policygen.app.effect import effect_of
-from policygen.app.families import with_families
-from policygen.app.planned import Planned as PlannedTree
-from policygen.planning.files import changed_headers
+from policygen.app.effect import Planned as PlannedTree
+from policygen.app.effect import effect_of, with_families
+from policygen.planning.memory import changed_headers
 from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import root

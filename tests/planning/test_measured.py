@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from policygen.errors import InputError
-from policygen.model.plan import NextBest
+from policygen.model.plans import NextBest
 from policygen.model.results import RejectedVariant
 from policygen.planning.measured import measurements, others
 from tests.planning.pretend import BY_KEY, SUM, summed, want

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from policygen.planning.needs import unmet
+from policygen.planning.plan import unmet
 
 WORKLOAD = (("key_type", "int"),)
 

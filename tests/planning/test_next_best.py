@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from policygen.dialects.family_spot import FamilySpot
 from policygen.errors import InputError
-from policygen.model.plan import NextBest
+from policygen.headers.protocol import FamilySpot
+from policygen.model.plans import NextBest
 from policygen.model.results import ScoredVariant
-from policygen.planning.next_best import in_place_of, proposed, written
+from policygen.planning.decide import in_place_of, proposed, written
 from policygen.results.together import Together
 from tests.planning.pretend import (
     KEYED,

@@ -4,17 +4,16 @@ import hashlib
 
 import pytest
 
-from policygen.bindings.archs import next_arch
-from policygen.dialects.header import read_header
-from policygen.dialects.protocol import TuningTree
-from policygen.dialects.sites import site_of
-from policygen.dialects.specializations.dialect import Specializations
-from policygen.dialects.specializations.place import family_spot
+from policygen.bindings.words import next_arch
 from policygen.errors import InputError, Problems
-from policygen.model.plan import Options, Plan
+from policygen.headers.dialects import Specializations
+from policygen.headers.protocol import TuningTree, site_of
+from policygen.headers.reader import read_header
+from policygen.headers.specializations.placement import family_spot
+from policygen.model.plans import Options, Plan
 from policygen.model.selection import FamilyKey, Selected
-from policygen.planning.files import changed_headers, check_tree
 from policygen.planning.measured import measurements
+from policygen.planning.memory import changed_headers, check_tree
 from policygen.planning.places import find_places
 from policygen.portable import portable
 from tests.planning.pretend import (
@@ -37,7 +36,7 @@ from tests.planning.pretend import (
 from tests.planning.test_decide import BEST, KEPT, OTHER, entries
 from tests.planning.wanted import GPUS, benchmark
 from tests.probing import TUNINGS
-from tests.trees import tree as cub_tree
+from tests.real_trees import tree as cub_tree
 
 ONE = "ipt_20.tpb_256.ipv_2"
 DEFAULT = "ipt_16.tpb_256.ipv_2"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from policygen import tree
+from policygen import trees
 from policygen.app.compilers import compiler_for
 from policygen.app.reading import read_tree
-from policygen.dialects.header import read_header
-from policygen.source.files import read_bytes
+from policygen.headers.reader import read_header
+from policygen.headers.text import read_bytes
 from tests.planning.pretend import (
     KEYED,
     KEYED_INT,
@@ -68,7 +68,7 @@ def completed(name, namespace, text):
 
 def compiler(folder, name, data):
     """The real one, for CUB with a changed header."""
-    found = read_tree(tree.open_tree(changed_tree(folder, VERSION, {name: data})), [name])
+    found = read_tree(trees.open_tree(changed_tree(folder, VERSION, {name: data})), [name])
     assert not found.errors
     headers = {one.name: one for one in found.headers}
     contents = {name: read_bytes(path) for name, path in found.paths.items()}

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from policygen import tree as trees
+from policygen import trees
 from policygen.app.compilers import open_tree
-from policygen.bindings.variant import member_values
-from policygen.dialects.protocol import TuningTree
-from policygen.dialects.scan import read_changed
-from policygen.dialects.specializations.place import family_spot
-from policygen.model.labels import parse_label
-from policygen.model.plan import Options
+from policygen.bindings.variants import member_values
+from policygen.headers.protocol import TuningTree
+from policygen.headers.scan import read_changed
+from policygen.headers.specializations.placement import family_spot
+from policygen.model.plans import Options
 from policygen.model.selection import FamilyKey, Selected
-from policygen.planning.files import changed_headers
+from policygen.model.workload import parse_label
+from policygen.planning.memory import changed_headers
 from policygen.planning.plan import Planner
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored

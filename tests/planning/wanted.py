@@ -7,27 +7,26 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from policygen import tree
+from policygen import trees
 from policygen.app.compilers import compiler_for
 from policygen.app.reading import read_tree
 from policygen.bindings.load import bound
-from policygen.dialects.protocol import TuningTree
-from policygen.edit.apply import apply
-from policygen.edit.change import Change
-from policygen.edit.undo import undo
+from policygen.headers.protocol import TuningTree
+from policygen.headers.text import read_bytes
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.plan import Options, Plan
+from policygen.model.plans import Options, Plan
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
-from policygen.planning.again import again, check_decisions, check_same
-from policygen.planning.files import changed_headers
 from policygen.planning.judge import judge
-from policygen.planning.memory import remembered
+from policygen.planning.memory import changed_headers, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
+from policygen.planning.saved import again, check_decisions, check_same
 from policygen.proof.oracle import Compiler
 from policygen.proof.probe import workloads
 from policygen.results.together import Together
-from policygen.source.files import read_bytes
+from policygen.store.applies import apply
+from policygen.store.replacement import Change
+from policygen.store.undo import undo
 from tests.probing import TUNINGS
 
 GPUS = {"sm90": "H200 (6144, 132, eccon)", "sm100": "B200 (8192, 148, eccon)"}
@@ -146,12 +145,12 @@ class Planned:
     ) -> None:
         names = {
             site.header
-            for a in bound(tree.open_tree(root).version)
+            for a in bound(trees.open_tree(root).version)
             for b in a.benchmarks
             for site in a.sites
             if site.name == b.site and b.name in {one.algorithm for one in wanted}
         }
-        found = read_tree(tree.open_tree(root))
+        found = read_tree(trees.open_tree(root))
         assert not found.errors
         self.tree = read_tree(found.cub, sorted(names & found.paths.keys()))
         self.data = {name: read_bytes(path) for name, path in self.tree.paths.items()}

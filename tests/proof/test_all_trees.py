@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from policygen.proof.resolve import resolve
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
+from policygen.proof.values import resolve
 from tests.planning.wanted import workload_count
 from tests.probing import read, root
 from tests.tiers import sampled

@@ -8,7 +8,7 @@ import pytest
 from policygen.app.filters import Filter
 from policygen.app.reading import read_tree
 from policygen.app.resolve import ask_values
-from policygen.tree import open_tree
+from policygen.trees import open_tree
 from tests.probing import root
 from tests.tiers import sampled
 from tests.toolchain import compile_to_ptx

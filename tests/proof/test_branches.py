@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from policygen.dialects.scan import read_changed
-from policygen.dialects.selectors.marks import mark_returns, told_traits
-from policygen.model.marks import STEP, mark
-from policygen.proof.resolve import resolve
+from policygen.headers.scan import read_changed
+from policygen.headers.selectors.marks import mark_returns, told_traits
+from policygen.model.edits import STEP, mark
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
+from policygen.proof.values import resolve
 from tests.probing import TUNINGS, read, root
 from tests.tiers import sampled
 

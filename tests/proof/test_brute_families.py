@@ -10,12 +10,12 @@ from functools import cache
 
 import pytest
 
-from policygen import tree
+from policygen import trees
 from policygen.app.filters import Filter
 from policygen.app.resolve import compare_trees
 from policygen.app.review import review_change
 from policygen.app.session import Session
-from policygen.dialects.specializations.older import older
+from policygen.headers.specializations.siblings import older
 from policygen.model.arch import arch_number
 from policygen.model.tuning import spell
 from policygen.proof.sites import places
@@ -197,7 +197,7 @@ def tried(tmp_path, tmp_path_factory):
         (found,) = read(root(version), name).headers
         change = changed(found, header(version, name), f"{version} {name} {seed}", kind)
         include = changed_tree(tmp_path, version, {name: change.data})
-        session = Session(tree.open_tree(include), tmp_path / "policygen.db")
+        session = Session(trees.open_tree(include), tmp_path / "policygen.db")
         before = unchanged(version, name, tmp_path_factory.getbasetemp())
         return Tried(version, name, session, before, policies(version, name, tmp_path, include))
 

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from policygen import tree
+from policygen import trees
 from policygen.app.filters import Filter
 from policygen.app.resolve import compare_trees
 from policygen.app.review import review_change
@@ -104,7 +104,7 @@ def test_a_review_tells_what_a_program_that_prints_all_policies_tells(
         pairs = zip(fields, after[spot], strict=True)
         if names := {old[0] for old, new in pairs if old != new}:
             wanted[spot] = names
-    session = Session(tree.open_tree(changed), tmp_path / "policygen.db")
+    session = Session(trees.open_tree(changed), tmp_path / "policygen.db")
     review = review_change(session, str(root(version)))
     rows = [*review.others, *(row for entry in review.entries for row in entry.reached)]
     known = {(r.point, arch_number(r.arch)): r for r in rows if not r.legacy}

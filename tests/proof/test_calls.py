@@ -10,16 +10,16 @@ import pytest
 from policygen.bindings.load import bound
 from policygen.errors import PolicygenError
 from policygen.paths import cache_folder
+from policygen.proof.kernel_build import Tools
+from policygen.proof.kernel_calls import Wanted, calls
+from policygen.proof.kernel_units import KernelCompiler, workers
 from policygen.proof.probe import workloads
-from policygen.proof.sass.build import Tools
-from policygen.proof.sass.calls import Wanted, calls
-from policygen.proof.sass.compiler import KernelCompiler, workers
 from policygen.proof.toolchain import find_toolchain
-from policygen.proof.unit import Section, context
-from policygen.tree import open_tree
+from policygen.proof.units import Section, context
+from policygen.trees import open_tree
+from tests.real_trees import tree
 from tests.tiers import sampled
 from tests.toolchain import compile_to_ptx
-from tests.trees import tree
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from policygen.dialects.header import read_header
-from policygen.model.reach import Unreachable
+from policygen.headers.reader import read_header
+from policygen.model.audits import Unreachable
 from policygen.model.selection import FamilyKey
 from policygen.proof.causes import KeysSeen, explain
 

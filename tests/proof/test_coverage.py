@@ -1,9 +1,9 @@
 """Coverage out of made-up resolutions."""
 
-from policygen.model.coverage import Cell
-from policygen.model.cub import Cub
-from policygen.model.plan import Action, Options, Plan
-from policygen.model.resolve import DisabledEntry, EntryPlace, Resolution, ResolvedRow
+from policygen.model.audits import Cell
+from policygen.model.plans import Action, Options, Plan
+from policygen.model.selection import DisabledEntry, EntryPlace, Resolution, ResolvedRow
+from policygen.model.trees import Cub
 from policygen.proof.coverage import cells, fillable, shares, turned, unfilled
 
 CUB = Cub(root="/tree", version="3.0.1", dialect="specializations", found="--cub")

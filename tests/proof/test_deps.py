@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from policygen.cache import keep
-from policygen.proof.deps import LARGEST, LISTS, IncludeFolders, Made, files, remembered
+from policygen.proof.compile import LARGEST, LISTS, IncludeFolders, Made, files, remembered
 
 NOTHING = Path("/nowhere")
 

@@ -1,8 +1,8 @@
 """Two resolutions side by side, made up."""
 
-from policygen.model.cub import Cub
-from policygen.model.resolve import EntryPlace, Resolution, ResolvedRow, Unresolved
-from policygen.proof.difference import compare_resolutions
+from policygen.model.selection import EntryPlace, Resolution, ResolvedRow, Unresolved
+from policygen.model.trees import Cub
+from policygen.proof.changes import compare_resolutions
 
 
 def cub(version):

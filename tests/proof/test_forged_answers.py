@@ -6,7 +6,7 @@ import pytest
 
 from policygen.cli.main import main
 from tests.probing import changed_tree
-from tests.trees import tree
+from tests.real_trees import tree
 
 HEADER = "tuning_reduce.cuh"
 ROW = (

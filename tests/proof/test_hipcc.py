@@ -5,8 +5,8 @@ import shlex
 import pytest
 
 from policygen.errors import InputError, MissingToolError
-from policygen.proof import hipcc as module
-from policygen.proof.hipcc import compile_trial, find_hipcc, find_target, to_install
+from policygen.rocprim import hipcc as module
+from policygen.rocprim.hipcc import compile_trial, find_hipcc, find_target, to_install
 
 VERSION = "HIP version: 6.1.0-0\\nDebian clang version 17.0.6 (22)"
 OWN = "--rocm-path=/opt/rocm -O3"

@@ -1,9 +1,9 @@
 import pytest
 
-from policygen.dialects.header import read_header
-from policygen.proof.inheritance import all_members, base_of
-from policygen.proof.lint.keys import parameter_names
-from tests.source.headers import wrap
+from policygen.headers.reader import read_header
+from policygen.proof.causes import all_members, base_of
+from policygen.proof.lint_subject import parameter_names
+from tests.headers.headers import wrap
 
 VALUE = "static constexpr int {} = 1;"
 

@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from policygen.bindings.archs import ladder
+from policygen.bindings.words import ladder
 from policygen.model.arch import arch_number
-from policygen.model.resolve import Differing
-from policygen.proof.intervals import AskedArchs, asked_archs, without_repeats
+from policygen.model.selection import Differing
+from policygen.proof.sites import AskedArchs, asked_archs, without_repeats
 from policygen.proof.toolchain import find_toolchain
 from tests.probing import TUNINGS, root
 

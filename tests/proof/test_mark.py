@@ -1,7 +1,7 @@
 import pytest
 
 from policygen.errors import InputError, UnprovableError
-from policygen.proof.mark import check_unnamed, made_of, marked
+from policygen.proof.units import check_unnamed, made_of, marked
 
 HEAD = "the tunings are not provable: they depend on more than types and architecture\n"
 

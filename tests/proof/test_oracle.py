@@ -3,8 +3,7 @@
 import pytest
 
 from policygen.app.compilers import open_compiler
-from policygen.model.resolve import Resolution, ResolvedRow
-from policygen.model.selection import DeltaRow
+from policygen.model.selection import DeltaRow, Resolution, ResolvedRow
 from tests.probing import header, read, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from policygen.proof.resolve import resolve
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
+from policygen.proof.values import resolve
 from tests.probing import STORE, read, root
 from tests.tiers import sampled
 from tests.toolchain import compile_to_ptx

@@ -1,9 +1,9 @@
 """Which entries of a change a reviewer is told, on text; tests of the command have real trees."""
 
-from policygen.dialects.header import read_header
-from policygen.model.resolve import Differing, EntryPlace
-from policygen.proof.review import Known, inherited, reviewed, touched
-from tests.source.headers import wrap
+from policygen.headers.reader import read_header
+from policygen.model.selection import Differing, EntryPlace
+from policygen.proof.changes import Known, inherited, reviewed, touched
+from tests.headers.headers import wrap
 
 HEAD = """
 CUB_NAMESPACE_BEGIN

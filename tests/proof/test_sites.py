@@ -7,7 +7,7 @@ import pytest
 from policygen.app.filters import parse_axes
 from policygen.bindings.load import bound
 from policygen.errors import InputError
-from policygen.model.cub import Cub
+from policygen.model.trees import Cub
 from policygen.proof.sites import marked_members, places, remarks
 
 

@@ -2,12 +2,20 @@
 
 import pytest
 
-from policygen.dialects.header import read_header
-from policygen.model.cub import Cub
-from policygen.model.resolve import EntryPlace, Resolution, ResolvedRow
-from policygen.proof.review import Known, Touched, inherited, reviewed, touched
-from policygen.proof.uncovered import uncovered_entries, uncovered_headers, undecided
-from policygen.source.code_diff import first_difference
+from policygen.headers.reader import read_header
+from policygen.model.selection import EntryPlace, Resolution, ResolvedRow
+from policygen.model.trees import Cub
+from policygen.proof.changes import (
+    Known,
+    Touched,
+    inherited,
+    reviewed,
+    touched,
+    uncovered_entries,
+    uncovered_headers,
+    undecided,
+)
+from policygen.proof.lexemes import first_difference
 from tests.proof.test_review import CALL, FUNCTION, header
 
 BEFORE = header(FUNCTION % 7, CALL)

@@ -6,10 +6,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from policygen.bindings.archs import ladder
 from policygen.bindings.load import Bound, axis_type
-from policygen.dialects.header import read_header
+from policygen.bindings.words import ladder
 from policygen.errors import InputError
+from policygen.headers.reader import read_header
 from policygen.model.bindings import (
     BenchmarkBinding,
     Call,
@@ -21,9 +21,9 @@ from policygen.model.bindings import (
 )
 from policygen.proof.answers import Key, key, read_answers, types, value
 from policygen.proof.sites import bound_families
-from policygen.proof.unit import Section, Workload, context, identity, render, sized_roles
+from policygen.proof.units import Section, Workload, context, identity, render, sized_roles
 from tests.toolchain import compile_to_ptx
-from tests.tree.toys import TUNINGS
+from tests.trees.toys import TUNINGS
 
 SITE = Site(
     name="zoom",
@@ -366,7 +366,7 @@ def test_another_template_is_another_identity(
     before = identity({})
     (tmp_path / "probe").mkdir()
     (tmp_path / "probe/unit.cu.j2").write_text("another")
-    monkeypatch.setattr("policygen.resources.folder", lambda name: tmp_path)
+    monkeypatch.setattr("policygen.rendering.folder", lambda name: tmp_path)
     assert identity({}) != before
     assert render({}) == "another"
 

@@ -4,15 +4,15 @@ import json
 
 import jsonschema
 
-from policygen.model.cub import Cub
 from policygen.model.measured import VariantFailure
-from policygen.model.performance import (
+from policygen.model.search_pages import QUANTILES
+from policygen.model.trees import Cub
+from policygen.model.verdicts import (
     PerformanceNoise,
     RuntimePerformance,
     VerifyPerformance,
     WorkloadPerformance,
 )
-from policygen.model.search_report import QUANTILES
 
 CUB = Cub(root="/tree", version="3.0.1", dialect="specializations", found="--cub")
 SCAN = "cub.bench.scan.exclusive.sum"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from policygen.report.anchors import Anchors, slug
-from policygen.report.facts import Fact, fact, largest
+from policygen.report.blocks import Fact, fact, largest
+from policygen.report.pages import Anchors, slug
 
 
 @pytest.mark.parametrize("text", ["shares/reduce.sum", "workloads/scan/T=I8/OffsetT=I32"])

@@ -1,9 +1,9 @@
 import pytest
 
-from policygen.model.bench import Axis, Benchmark, BenchmarkList, ParameterRange, SubBenchmark
-from policygen.report.layout import wrap
-from policygen.report.views.bench import NOTE
-from policygen.report.views.bench import benchmarks as listed
+from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList, ParameterRange, SubBenchmark
+from policygen.report.terminal import wrap
+from policygen.report.tree_views import NOTE
+from policygen.report.tree_views import benchmarks as listed
 from tests.report.shown import lines
 
 

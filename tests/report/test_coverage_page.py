@@ -4,12 +4,11 @@ from itertools import product
 
 import pytest
 
-from policygen.model.coverage import Cell, Compared, Coverage, Fillable, Turned
-from policygen.model.cub import Cub
-from policygen.model.resolve import EntryPlace
+from policygen.model.audits import Cell, Compared, Coverage, Fillable, Turned
+from policygen.model.selection import EntryPlace
+from policygen.model.trees import Cub
 from policygen.proof.coverage import shares
-from policygen.report.views.coverage import render
-from policygen.report.views.coverage_words import ROWS
+from policygen.report.coverage_views import ROWS, render
 from tests.browser import faults, opened, overflow
 from tests.report.structure import Structure, check_links
 from tests.tiers import sampled

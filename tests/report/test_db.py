@@ -13,12 +13,13 @@ from policygen.model.results import (
     Verdict,
 )
 from policygen.report.blocks import Note, Words, pieces
-from policygen.report.views.db import print_choices, print_top
-from policygen.report.views.db_top import ranking
-from policygen.report.views.db_words import (
+from policygen.report.ranking_views import (
     duration,
     long_point,
     percent,
+    print_choices,
+    print_top,
+    ranking,
     short_point,
     workload_name,
 )

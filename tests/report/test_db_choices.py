@@ -1,7 +1,7 @@
 import pytest
 
 from policygen.model.results import Choice, DbTop, RejectedVariant, Rules, ScoredWorkload
-from policygen.report.views.db_choices import choices, rules_in_words
+from policygen.report.ranking_views import choices, rules_in_words
 from tests.report.shown import lines as shown
 from tests.report.test_db import LONG, squeezed, top, variant, workload
 

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from policygen.errors import InputError
-from policygen.model.db_compare import (
+from policygen.model.databases import (
     ComparedSide,
     ComparedWorkload,
     DbCompare,
@@ -23,8 +23,8 @@ from policygen.model.db_compare import (
 )
 from policygen.model.results import Rules, RunKey
 from policygen.report import plots
-from policygen.report.plot_pairs import PANELS, draw_pairs, pairs_drawings, pairs_plot
-from policygen.report.views.db_compare import compared, render
+from policygen.report.agreement_views import compared, render
+from policygen.report.plots import PANELS, draw_pairs, pairs_drawings, pairs_plot
 from tests.browser import faults, opened, overflow
 from tests.report.shown import lines
 from tests.tiers import sampled
@@ -276,7 +276,7 @@ def test_more_panels_than_fit_are_refused_and_a_page_has_them_all(tmp_path):
 
 def test_a_figure_in_memory_is_an_svg_that_says_who_made_it():
     data = BytesIO()
-    with plots.figure("title", data):
+    with plots.new_figure("title", data):
         pass
     assert b"<dc:title>policygen</dc:title>" in data.getvalue()
 

@@ -1,5 +1,5 @@
-from policygen.model.db_import import DbImport, ImportedFailure, ImportedFile, ImportedParameter
-from policygen.report.views.db_import import imported
+from policygen.model.databases import DbImport, ImportedFailure, ImportedFile, ImportedParameter
+from policygen.report.database_views import imported
 from tests.report.shown import lines as shown
 
 FILE = ImportedFile(

@@ -9,9 +9,8 @@ from policygen.model.results import (
     RunKey,
     TableInfo,
 )
-from policygen.report.views import db_info
-from policygen.report.views.db import print_coverage, print_info
-from policygen.report.views.db_info import UNKNOWN_SPACE
+from policygen.report import ranking_views
+from policygen.report.ranking_views import UNKNOWN_SPACE, print_coverage, print_info
 from tests.report.shown import lines as shown
 
 H200 = RunKey(gpu="H200 (6144, 132, eccon)", ctk="13.0.88", cccl="v3.0.3")
@@ -53,7 +52,9 @@ def database(
 def info(
     *databases: DatabaseInfo, width: int = 100, verbose: bool = False, quiet: bool = False
 ) -> list[str]:
-    return shown(db_info.info(DbInfo(databases=databases), verbose=verbose, quiet=quiet), width)
+    return shown(
+        ranking_views.info(DbInfo(databases=databases), verbose=verbose, quiet=quiet), width
+    )
 
 
 def covered(
@@ -81,7 +82,7 @@ def coverage(
     *workloads: CoveredWorkload, width: int = 100, verbose: bool = False, quiet: bool = False
 ) -> list[str]:
     document = DbCoverage(workloads=workloads)
-    return shown(db_info.coverage(document, width, verbose=verbose, quiet=quiet), width)
+    return shown(ranking_views.coverage(document, width, verbose=verbose, quiet=quiet), width)
 
 
 def test_a_database_shows_what_it_holds() -> None:

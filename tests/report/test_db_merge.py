@@ -1,5 +1,5 @@
 from policygen.model.results import MergeConflict, MergedTable, MergeReport
-from policygen.report.views.db_merge import merged
+from policygen.report.database_views import merged
 from tests.report.shown import lines as shown
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from policygen.model.changes import changes
-from policygen.model.effect import Changed, Effect, Wrong
-from policygen.model.plan import Action, Named, Options, Plan, PlannedFile, Reached, Target, Way
-from policygen.report.views.plan import SHOWN, print_apply, print_effect, print_plan
+from policygen.model.edits import changes
+from policygen.model.plans import Action, Named, Options, Plan, PlannedFile, Reached, Target, Way
+from policygen.model.selection import Changed, Effect, Wrong
+from policygen.report.plan_views import SHOWN, print_apply, print_effect, print_plan
 from tests.planning.pretend import CUB, SUM
 
 RUN = {"gpu": "B200 (8192, 148, eccon)", "ctk": "13.0.88", "cccl": "v3.0.1"}

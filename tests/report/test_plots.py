@@ -10,9 +10,15 @@ from matplotlib.figure import Figure
 
 from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
-from policygen.report import plot_ratios, plot_scores
-from policygen.report.plot_ratios import RatioPanel, draw_ratios, quantile_ratios, ratio_plot
-from policygen.report.plot_scores import draw_scores, score_map
+from policygen.report import plots
+from policygen.report.plots import (
+    RatioPanel,
+    draw_ratios,
+    draw_scores,
+    quantile_ratios,
+    ratio_plot,
+    score_map,
+)
 
 TITLE = "cub.bench.reduce.sum[T{ct}=I32, OffsetT{ct}=I32]  H200 (6144, 132, eccon)"
 BASE = np.linspace(1.0, 1.1, 200)
@@ -161,7 +167,7 @@ def test_an_old_plot_stays_when_the_new_one_fails(
     def broken(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(plot_ratios, "draw_ratios", broken)
+    monkeypatch.setattr(plots, "draw_ratios", broken)
     with pytest.raises(RuntimeError):
         ratio_plot(TITLE, panels(1, 1, 1), path)
     assert path.read_text(encoding="utf-8") == "old"
@@ -272,7 +278,7 @@ def test_scores_beyond_the_colours_are_shown_at_the_bar(
 def test_numbers_stand_in_the_cells_where_there_is_room(side: int, numbers: int) -> None:
     axes = mapped(square(side)).axes[0]
     assert len(axes.texts) == numbers
-    assert len(axes.get_xticks()) <= plot_scores.LABELS
+    assert len(axes.get_xticks()) <= plots.LABELS
 
 
 def test_long_values_stand_upright() -> None:

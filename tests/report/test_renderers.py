@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from policygen.report import html, markdown
+from policygen.report import markdown, pages
 from policygen.report.blocks import (
     BLANK,
     Beside,
@@ -30,7 +30,7 @@ from policygen.report.blocks import (
     Table,
     Words,
 )
-from policygen.report.layout import fill
+from policygen.report.terminal import fill
 from tests.report.shown import lines
 
 EVIL = "<script>x</script>\x1b[2J\u202e|`*_[a](b)\n# @user"
@@ -101,7 +101,7 @@ def test_no_block_breaks_out_of_its_markdown(block):
 @pytest.mark.parametrize("block", [*COMMON, *PAGE], ids=repr)
 @pytest.mark.parametrize("template", ["coverage", "review", "search"])
 def test_no_block_breaks_out_of_its_page(block, template):
-    text = html.render(Page(EVIL, {EVIL: EVIL}, [block]), template)
+    text = pages.render(Page(EVIL, {EVIL: EVIL}, [block]), template)
     assert text.count("<script") == 1
     assert all(row.isprintable() for row in text.split("\n"))
     assert SEEN in text

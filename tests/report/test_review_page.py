@@ -5,17 +5,14 @@ from itertools import product
 
 import pytest
 
-from policygen.model.cub import Cub
-from policygen.model.effect import Effect, Wrong
-from policygen.model.lint import Finding
-from policygen.model.plan import Action
-from policygen.model.reach import Unreachable
-from policygen.model.resolve import Differing, EntryPlace
+from policygen.model.audits import Finding, Unreachable
+from policygen.model.plans import Action
 from policygen.model.results import Interval, PointRatio, RejectedVariant, ScoredVariant
-from policygen.model.review import Evidence, HeaderDiff, Review, ReviewedEntry
-from policygen.report.side_by_side import side_by_side
-from policygen.report.views.annotations import annotations
-from policygen.report.views.review import COMMENT, render
+from policygen.model.reviews import Evidence, HeaderDiff, Review, ReviewedEntry
+from policygen.model.selection import Differing, Effect, EntryPlace, Wrong
+from policygen.model.trees import Cub
+from policygen.report.pages import side_by_side
+from policygen.report.review_views import COMMENT, annotations, render
 from policygen.textdiff import unified
 from tests.browser import faults, opened, overflow
 from tests.report.structure import Structure, check_links

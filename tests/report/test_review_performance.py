@@ -5,9 +5,8 @@ from itertools import product
 
 import pytest
 
-from policygen.model.review import Review
-from policygen.report.views.annotations import annotations
-from policygen.report.views.review import COMMENT, render
+from policygen.model.reviews import Review
+from policygen.report.review_views import COMMENT, annotations, render
 from tests.browser import faults, opened, overflow
 from tests.report.performances import (
     faster,

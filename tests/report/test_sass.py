@@ -3,9 +3,9 @@
 import pytest
 
 from policygen.errors import InputError
-from policygen.model.cub import Cub
-from policygen.model.sass import Different, KernelPlace, SassRow, VerifySass
-from policygen.report.views.sass import SHOWN, print_sass, write_diffs
+from policygen.model.machine_code import Different, KernelPlace, SassRow, VerifySass
+from policygen.model.trees import Cub
+from policygen.report.value_views import SHOWN, print_sass, write_diffs
 
 NONE = dict.fromkeys(
     ("identical", "renamed", "moved", "different", "only_before", "only_after", "refused"), 0

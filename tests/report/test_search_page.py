@@ -9,14 +9,19 @@ import pytest
 from policygen.app.inputs import ResultFiles
 from policygen.app.search_report import report_search
 from policygen.model.results import Choice, DataWarning
-from policygen.model.search_report import ReportedSession, SearchRun, TriedVariant
-from policygen.report import bins, chart
-from policygen.report.bins import Bin, bins_of, space_of
-from policygen.report.chart_finalists import PANELS, intervals, shown_points
-from policygen.report.chart_parameters import Colours, MarkedVariants, by_pair, by_parameter
-from policygen.report.chart_search import by_rank, convergence
-from policygen.report.views import search_page, search_words
-from policygen.report.views.search_report import render, reported
+from policygen.model.search_pages import ReportedSession, SearchRun, TriedVariant
+from policygen.report import charts, parameter_charts, search_page, search_words
+from policygen.report.parameter_charts import (
+    Bin,
+    Colours,
+    MarkedVariants,
+    bins_of,
+    by_pair,
+    by_parameter,
+    space_of,
+)
+from policygen.report.search_charts import PANELS, by_rank, convergence, intervals, shown_points
+from policygen.report.search_views import render, reported
 from tests.browser import faults, opened, overflow
 from tests.report.shown import lines
 from tests.report.structure import Structure, check_links
@@ -306,12 +311,12 @@ def test_a_search_of_several_sessions_lists_them(document, workload):
 def test_values_stand_by_themselves_or_in_ranges():
     assert bins_of("a", {3, 1, 2}).bins == (Bin(1, 1), Bin(2, 2), Bin(3, 3))
     found = bins_of("ns", set(range(0, 2049, 4)))
-    assert len(found.bins) <= bins.MOST
+    assert len(found.bins) <= parameter_charts.MOST_BINS
     assert found.bins[0] == Bin(0, 124)
     assert found.bins[0].text == "0 to 124"
     assert [found.place(value) for value in (0, 124, 128, 2048)] == [0, 0, 1, 16]
     wide = bins_of("x", {-(2**31), 2**31 - 1, *range(30)})
-    assert len(wide.bins) <= bins.MOST
+    assert len(wide.bins) <= parameter_charts.MOST_BINS
     assert all(wide.bins[wide.place(v)].low <= v for v in (-(2**31), 0, 29, 2**31 - 1))
     assert found.found({"ns": 4000}) is None
     assert found.found({"other": 4}) is None
@@ -433,7 +438,7 @@ def test_more_runtime_workloads_than_fit_are_cut(workload):
     ],
 )
 def test_axes_have_round_numbers(low, high, most, found):
-    assert chart.spelled_steps(chart.steps(low, high, most)) == found
+    assert charts.spelled_steps(charts.steps(low, high, most)) == found
 
 
 @pytest.mark.parametrize(
@@ -441,18 +446,18 @@ def test_axes_have_round_numbers(low, high, most, found):
     [[1.0], [0.5], [0.2, 0.3], [1.02, 0.99, 0.5], [1e21, 1.0], [1e-12], [1.3, 1.2, 0.1, 0.1, 0.1]],
 )
 def test_the_best_score_is_always_in_sight(scores):
-    low, high = chart.score_range(scores)
+    low, high = charts.score_range(scores)
     assert low < max(scores) < high
     assert low < 1 < high
 
 
 def test_long_texts_are_cut_to_their_room():
-    assert chart.cut("abc", 100) == "abc"
-    assert chart.cut("a" * 100, 64) == "a" * 9 + "…"
+    assert charts.cut("abc", 100) == "abc"
+    assert charts.cut("a" * 100, 64) == "a" * 9 + "…"
 
 
 def test_points_at_the_same_place_are_drawn_once():
-    (mark,) = chart.dots([(1.01, 2), (1.02, 2), (3, 4)], "dots")
+    (mark,) = charts.dots([(1.01, 2), (1.02, 2), (3, 4)], "dots")
     assert mark.where["d"] == "M1 2h0M3 4h0"
-    assert list(chart.dots([], "dots")) == []
-    assert list(chart.line([], "best")) == []
+    assert list(charts.dots([], "dots")) == []
+    assert list(charts.line([], "best")) == []

@@ -8,10 +8,10 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
+from policygen.cli.apply import print_diff
 from policygen.cli.main import main
 from policygen.report import console
 from policygen.report.blocks import Note
-from policygen.report.diff import print_diff
 from policygen.report.sink import ShownStream, raw, shown
 from policygen.report.terminal import Terminal
 

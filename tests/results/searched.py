@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from policygen.results.provenance import (
+from policygen.results.merge import create_log, create_results, declare
+from policygen.results.own_tables import (
     FAILURES,
     NOISE,
     ROWS,
@@ -19,7 +20,6 @@ from policygen.results.provenance import (
     create_own,
 )
 from policygen.results.samples import encode
-from policygen.results.writing import create_log, create_results, declare
 
 ALGORITHM = "cub.bench.scan.exclusive.sum"
 GPU, CTK, CCCL = "H200 (6144, 132, eccon)", "13.0.88", "v3.6.0"

@@ -8,20 +8,20 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.model.results import Rules
-from policygen.results.asked import NOT_ASKED, split
-from policygen.results.choose import held_back
-from policygen.results.known_axes import axes_of
-from policygen.results.luck import (
+from policygen.results.cases import NOT_ASKED, split
+from policygen.results.choice import held_back
+from policygen.results.noise import (
     confirmed_threshold,
     kept_share,
     largest,
     power,
+    prior_of,
     runs_to_find,
     threshold,
 )
-from policygen.results.noise import prior_of
+from policygen.results.ranking import ANY, Warnings, open_cases, rank
 from policygen.results.score import score_case
-from policygen.results.top import ANY, Warnings, open_cases, rank
+from policygen.results.tables import axes_of
 from tests.results.build import ALGORITHM, IO, Builder, simple
 from tests.results.measured import MEASURED
 

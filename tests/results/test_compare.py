@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policygen.app.db_compare import compare_databases
+from policygen.app.databases import compare_databases
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
 from policygen.errors import InputError
 from policygen.model.results import Rules
-from policygen.results.ranks import order_of, ranks, spearman
-from policygen.results.top import rank
+from policygen.results.agreement import order_of, ranks, spearman
+from policygen.results.ranking import rank
 from tests.results.build import ALGORITHM, IO, Builder, quote
 from tests.results.measured import MEASURED
 

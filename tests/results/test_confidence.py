@@ -10,11 +10,10 @@ from policygen.cli.main import main
 from policygen.errors import MissingToolError
 from policygen.installation import pip
 from policygen.model.results import Rules
-from policygen.results import decoder
-from policygen.results.bootstrap import DRAWS, generator, medians
-from policygen.results.mannwhitney import p_value
+from policygen.results import samples as samples_module
+from policygen.results.noise import DRAWS, generator, medians
+from policygen.results.ranking import p_value, rank
 from policygen.results.samples import BadSamplesError, encode
-from policygen.results.top import rank
 from tests.results.build import ALGORITHM, IO, Builder, simple
 
 
@@ -118,15 +117,15 @@ def test_samples_that_cannot_be_used_are_told_with_their_row(tmp_path, blob, rea
 
 def test_a_blob_that_crashes_fpzip_is_a_bad_one_and_no_crash(tmp_path, monkeypatch):
     worker = (
-        "import os, sys; from policygen.results.decode_worker import *\n"
+        "import os, sys; from policygen.results.samples import *\n"
         "while (blob := read_part(sys.stdin.buffer)) is not None:\n"
         "    if blob == b'deadly': os.kill(os.getpid(), 11)\n"
         "    sys.stdout.buffer.write(framed(b'+' + decode(blob).tobytes()))\n"
         "    sys.stdout.buffer.flush()\n"
     )
-    monkeypatch.setattr(decoder, "WORKER", (sys.executable, "-c", worker))
+    monkeypatch.setattr(samples_module, "WORKER", (sys.executable, "-c", worker))
     good = encode(np.array([1.0, 2.0]))
-    with decoder.Decoder() as found:
+    with samples_module.Decoder() as found:
         answers = found.decode([good, b"deadly", "text", good, b"deadly", good])
     assert [str(a) if isinstance(a, BadSamplesError) else list(a) for a in answers] == [
         [1.0, 2.0],
@@ -141,7 +140,7 @@ def test_a_blob_that_crashes_fpzip_is_a_bad_one_and_no_crash(tmp_path, monkeypat
 def test_damaged_blobs_never_end_the_process():
     rng = random.Random(4)
     blob = encode(np.random.default_rng(4).lognormal(size=100))
-    with decoder.Decoder() as found:
+    with samples_module.Decoder() as found:
         for _ in range(60):
             broken = bytearray(blob)
             broken[rng.randrange(len(broken))] ^= 1 << rng.randrange(8)
@@ -151,15 +150,17 @@ def test_damaged_blobs_never_end_the_process():
 
 def test_many_large_blobs_fit_through_the_pipe():
     samples = np.random.default_rng(5).lognormal(size=40_000)
-    with decoder.Decoder() as found:
+    with samples_module.Decoder() as found:
         answers = found.decode([encode(samples)] * 5)
     assert [a.size for a in answers] == [40_000] * 5
 
 
 def test_a_decoder_that_answers_nothing_is_ended_and_no_fault_of_the_database(monkeypatch):
-    monkeypatch.setattr(decoder, "LIMIT", 0.05)
-    monkeypatch.setattr(decoder, "WORKER", (sys.executable, "-c", "import time; time.sleep(60)"))
-    with decoder.Decoder() as found, pytest.raises(MissingToolError) as caught:
+    monkeypatch.setattr(samples_module, "LIMIT", 0.05)
+    monkeypatch.setattr(
+        samples_module, "WORKER", (sys.executable, "-c", "import time; time.sleep(60)")
+    )
+    with samples_module.Decoder() as found, pytest.raises(MissingToolError) as caught:
         found.decode([b"x"])
     assert str(caught.value) == (
         f"an fpzip that works is missing\n  {pip()} install --force-reinstall fpzip"
@@ -179,9 +180,9 @@ def test_a_broken_fpzip_is_a_missing_tool_and_no_reason_to_keep_base(
 ):
     path = simple(tmp_path / "db", base={"16": 2.0}, ipt_1={"16": 1.0})
     worker = f"import sys, types\nmade = types.ModuleType('fpzip')\nexec({broken!r}, vars(made))\n"
-    worker += "sys.modules['fpzip'] = made\nfrom policygen.results.decode_worker import *\n"
+    worker += "sys.modules['fpzip'] = made\nfrom policygen.results.samples import *\n"
     worker += "serve(sys.stdin.buffer, sys.stdout.buffer)"
-    monkeypatch.setattr(decoder, "WORKER", (sys.executable, "-c", worker))
+    monkeypatch.setattr(samples_module, "WORKER", (sys.executable, "-c", worker))
     assert main(["db", "choose", str(path)]) == 3
     assert "policygen: error: an fpzip that works is missing\n" in capsys.readouterr().err
 

@@ -5,7 +5,7 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.results.database import open_database
-from policygen.results.top import rank
+from policygen.results.ranking import rank
 from tests.results.build import ALGORITHM, IO, Builder, simple
 
 

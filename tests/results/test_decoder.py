@@ -5,9 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from policygen.results import decode_worker, samples
-from policygen.results.decode_worker import framed, read_part, serve
-from policygen.results.samples import BadSamplesError, decode, encode
+from policygen.results import samples
+from policygen.results.samples import BadSamplesError, decode, encode, framed, read_part, serve
 
 
 def test_samples_come_back_sorted_and_as_they_were():
@@ -50,4 +49,4 @@ def test_the_worker_answers_each_blob():
 @pytest.mark.parametrize("rest", [b"", b"\1\0", framed(b"whole")[:-1]])
 def test_half_a_part_is_none(rest):
     assert read_part(io.BytesIO(rest)) is None
-    assert decode_worker.LENGTH == 4
+    assert samples.LENGTH == 4

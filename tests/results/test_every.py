@@ -6,8 +6,8 @@ import pytest
 
 from fixtures.databases import every
 from fixtures.databases.every import GPUS, benchmark_database, benchmark_of, labels, workloads
-from policygen.bindings.archs import gpu_arch
 from policygen.bindings.load import bound
+from policygen.bindings.words import gpu_arch
 from policygen.cli.main import main
 
 NAMES = [b.name for a in bound("3.0.1") for b in a.benchmarks if b.writable]

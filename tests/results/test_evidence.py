@@ -2,9 +2,9 @@
 
 import pytest
 
+from policygen.app.evidence import evidence
 from policygen.model.results import Rules
-from policygen.results.evidence import evidence
-from policygen.results.top import rank
+from policygen.results.ranking import rank
 from tests.results.test_together import database
 
 RULES = Rules()

@@ -12,8 +12,7 @@ from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
 from policygen.results import export as exporting
 from policygen.results.export import export
-from policygen.results.fpzip_header import count_samples
-from policygen.results.samples import decode
+from policygen.results.samples import count_samples, decode
 from tests.results.measured import MEASURED
 
 TABLE = '"cub.bench.radix_sort.keys.base"'

@@ -6,10 +6,10 @@ from contextlib import closing
 import pytest
 
 from policygen.results.database import open_database
-from policygen.results.gpus import capability_arch
 from policygen.results.merge import merge
 from policygen.results.nvbench import read_nvbench, to_database
-from policygen.results.top import rank
+from policygen.results.ranking import rank
+from policygen.results.tables import capability_arch
 from tests.results.measured import MEASURED
 from tests.results.test_nvbench import GPU, document, write
 

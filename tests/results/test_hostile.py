@@ -10,11 +10,10 @@ import sys
 import pytest
 
 from policygen.cli.main import main
-from policygen.results.info import describe
-from policygen.results.load import open_all, read_rows
-from policygen.results.merge import merge
-from policygen.results.top import rank
-from policygen.results.writing import remove
+from policygen.results.contents import describe
+from policygen.results.database import open_all, read_rows
+from policygen.results.merge import merge, remove
+from policygen.results.ranking import rank
 from tests.results.build import ALGORITHM, Builder, simple
 from tests.tiers import sampled
 
@@ -68,7 +67,7 @@ def test_a_row_with_bytes_for_text_is_refused_with_its_place(tmp_path, column):
 
 
 def test_reasons_are_told_apart_and_counted_over_all_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("policygen.results.load.BATCH", 2)
+    monkeypatch.setattr("policygen.results.database.BATCH", 2)
     path = built(tmp_path / "a.db", "x", "y", "ipt_2", "z")
     with sqlite3.connect(path) as data:
         data.execute(f'UPDATE "{TABLE}" SET center = NULL WHERE variant = ?', ("ipt_1",))

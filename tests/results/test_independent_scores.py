@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygen.model.results import DbTop
-from policygen.results.top import rank
+from policygen.results.ranking import rank
 from tests.results.independent import Declared, Four, Key, cases, scores
 
 MEASURED = Path(__file__).parents[2] / "fixtures/measured"

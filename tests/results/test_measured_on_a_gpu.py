@@ -5,7 +5,7 @@ import math
 import pytest
 
 from policygen.model.results import Rules
-from policygen.results.top import rank
+from policygen.results.ranking import rank
 from tests.results.measured import MEASURED
 
 RUNS = [MEASURED / f"C_reduce_sum_{name}.db" for name in ("first", "second")]

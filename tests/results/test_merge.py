@@ -10,8 +10,8 @@ from policygen.errors import InputError, PolicygenError
 from policygen.results import merge as merging
 from policygen.results.database import open_database
 from policygen.results.export import export
-from policygen.results.fpzip_header import count_samples
 from policygen.results.merge import merge
+from policygen.results.samples import count_samples
 from tests.results.build import Builder, simple
 from tests.results.measured import MEASURED
 

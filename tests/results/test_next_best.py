@@ -4,9 +4,9 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.model.results import Rules
-from policygen.results.choose import held_back
-from policygen.results.next_best import choose_next
-from policygen.results.top import rank
+from policygen.results.choice import held_back
+from policygen.results.ranking import rank
+from policygen.results.together import choose_next
 from tests.results.build import ALGORITHM, Builder
 from tests.results.test_together import database
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policygen.errors import InputError, PolicygenError
-from policygen.results import nvbench_samples
+from policygen.results import nvbench
 from policygen.results.database import open_database
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
 from policygen.results.samples import decode
@@ -256,7 +256,7 @@ def test_a_sample_file_that_cannot_be_read_is_told(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(nvbench_samples, "read_inside", refuse)
+    monkeypatch.setattr(nvbench, "read_inside", refuse)
     with pytest.raises(InputError, match=r"the sample file '.*16\.bin' cannot be read"):
         read_nvbench(path)
 

@@ -7,12 +7,12 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from policygen.measure.run import measure_workload
+from policygen.gpu.rounds import measure_workload
 from policygen.results.database import open_database
-from policygen.results.paired_noise import find_pairs, spread_at, spread_of_scores
-from tests.measure.measuring import LABELS, measuring, query, task
-from tests.measure.simulated import Plan
-from tests.measure.test_noise import noise_in
+from policygen.results.own_tables import find_pairs, spread_at, spread_of_scores
+from tests.gpu.measuring import LABELS, measuring, query, task
+from tests.gpu.simulated import Plan
+from tests.gpu.test_noise import noise_in
 
 SIDES = {(1, f"ipt_{number}"): number for number in range(1, 5)}
 

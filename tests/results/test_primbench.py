@@ -8,13 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policygen.app.import_library import library_type_names
+from policygen.app.db_import import library_type_names
 from policygen.bindings.load import library_types
 from policygen.errors import PolicygenError
-from policygen.results.tuners import rocprim_primbench
-from policygen.results.tuners.suite import SuiteFacts, gather_suite
-from policygen.results.tuners.suite_place import suite_arch, suite_gpu, suite_sizes
-from policygen.results.tuners.tuned import TunedFailure, TunedTimes
+from policygen.results.tuners.documents import TunedFailure, TunedTimes
+from policygen.results.tuners.suites import (
+    SuiteFacts,
+    gather_suite,
+    suite_arch,
+    suite_gpu,
+    suite_sizes,
+)
+from policygen.rocprim import primbench
 from tests.results import rocprim_files
 from tests.results.primbench_files import (
     CALLS,
@@ -314,7 +319,7 @@ def test_a_file_of_a_run_that_went_on_is_read_as_far_as_it_goes(tmp_path):
 
 
 def test_files_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(rocprim_primbench, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(primbench, "MOST_ENTRIES", 2)
     assert refused(tmp_path, results()) == "0.json: more than 2 specializations"
 
 

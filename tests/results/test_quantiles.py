@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from policygen.model.search_report import QUANTILES
-from policygen.results.quantiles import LEAST, quantile_ratios
+from policygen.model.search_pages import QUANTILES
+from policygen.results.export import LEAST, quantile_ratios
 
 
 def test_a_side_that_is_twice_as_fast_is_so_at_each_quantile():

@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 from policygen.errors import PolicygenError
-from policygen.results.tuners import rocprim_benchmarks, suite
-from policygen.results.tuners.numbered import spelled_alike
-from policygen.results.tuners.suite import SuiteFacts, gather_suite
-from policygen.results.tuners.suite_place import suite_arch, suite_gpu, suite_sizes
-from policygen.results.tuners.tuned import TunedFailure, TunedTimes
+from policygen.results.tuners import suites
+from policygen.results.tuners.documents import TunedFailure, TunedTimes
+from policygen.results.tuners.points import spelled_alike
+from policygen.results.tuners.suites import (
+    SuiteFacts,
+    gather_suite,
+    suite_arch,
+    suite_gpu,
+    suite_sizes,
+)
+from policygen.rocprim import google_benchmark
 from tests.results import tuner_files
 from tests.results.rocprim_files import (
     ALGORITHMS,
@@ -221,13 +227,13 @@ def test_clocks_that_no_gpu_has_are_left_out(tmp_path):
 
 
 def test_files_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(rocprim_benchmarks, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(google_benchmark, "MOST_ENTRIES", 2)
     assert refused(tmp_path, rows()) == "0.json: more than 2 benchmarks"
     monkeypatch.undo()
-    monkeypatch.setattr(suite, "MOST_WORKLOADS", 5)
+    monkeypatch.setattr(suites, "MOST_WORKLOADS", 5)
     told = unsaid(tmp_path, benchmarks())
     assert told.startswith("0.json: 6 workloads, and at most 5 are read\n  Import some of them")
-    monkeypatch.setattr(suite, "MOST_ALGORITHMS", 4)
+    monkeypatch.setattr(suites, "MOST_ALGORITHMS", 4)
     assert unsaid(tmp_path, benchmarks()).startswith("0.json: 5 algorithms, and at most 4 are re")
 
 

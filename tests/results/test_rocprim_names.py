@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from policygen.results.tuners.rocprim_names import parse_meta, parse_name, plain_value
-from policygen.results.tuners.tuner_json import DoubledNames
+from policygen.results.tuners.documents import DoubledNames
+from policygen.rocprim.result_names import parse_meta, parse_name, plain_value
 from tests.results.rocprim_files import ALGORITHMS, configurations, name_of
 
 REDUCE = "{lvl:device,algo:reduce,key_type:int,cfg:{bs:256,ipt:16,method:using_warp_reduce}}"

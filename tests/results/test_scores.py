@@ -3,14 +3,12 @@ import math
 import pytest
 
 from policygen.errors import InputError
-from policygen.model.bench import ParameterRange
-from policygen.model.labels import parse_label
-from policygen.results.coverage import cover
-from policygen.results.info import algorithm_of, describe
-from policygen.results.labels import distance, fits
-from policygen.results.load import expand
-from policygen.results.top import rank
-from policygen.results.weights import importance
+from policygen.model.benchmarks import ParameterRange
+from policygen.model.workload import parse_label
+from policygen.results.cases import distance, fits, importance
+from policygen.results.contents import algorithm_of, cover, describe
+from policygen.results.database import expand
+from policygen.results.ranking import rank
 from tests.results.build import ALGORITHM, IO, Builder, simple
 
 

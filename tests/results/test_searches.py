@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from policygen.model.results import RunKey
-from policygen.results import searches
-from policygen.results.load import open_all
-from policygen.results.provenance import FORMAT, NOISE, RUNGS, SEARCHES, SESSIONS, TIMES
-from policygen.results.rung_scores import read_samples, rungs_of, spans_of
-from policygen.results.searches import NOTHING, PointSpot, read_own, seconds_of, spot_of
-from policygen.results.weights import importance
+from policygen.results import sessions as sessions_module
+from policygen.results.cases import importance
+from policygen.results.database import open_all
+from policygen.results.own_tables import FORMAT, NOISE, RUNGS, SEARCHES, SESSIONS, TIMES
+from policygen.results.rungs import read_samples, rungs_of, spans_of
+from policygen.results.sessions import NOTHING, PointSpot, read_own, seconds_of, spot_of
 from tests.results.build import simple
 from tests.results.searched import ALGORITHM, CCCL, CT, CTK, GPU, IO, SIZES, Searched, searched
 
@@ -136,7 +136,7 @@ def test_rows_of_other_tables_are_left_out_as_well(path, table, change):
 
 
 def test_rows_behind_the_first_million_are_counted(path, monkeypatch):
-    monkeypatch.setattr(searches, "MOST", 20)
+    monkeypatch.setattr(sessions_module, "MOST", 20)
     found, told = read(path)
     assert sum(len(rows) for points in found.rungs.values() for rows in points.values()) == 20
     assert f"{RUNGS}: rows behind the first 20 are left out" in told

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from policygen import store_schema
 from policygen.errors import InputError
-from policygen.results.store import ChoiceOutcome, ChosenFrom, ChosenRow, Store
+from policygen.results.decisions import ChoiceOutcome, ChosenFrom, ChosenRow, Store
 
 WHEN = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 LATER = WHEN + timedelta(hours=1)
@@ -197,7 +197,7 @@ def test_several_processes_write_at_once_and_nothing_is_lost(path):
 
 def test_a_writer_that_waits_too_long_says_so(path, monkeypatch):
     Store.open(path).close()
-    monkeypatch.setattr("policygen.results.store.PATIENCE", 0.05)
+    monkeypatch.setattr("policygen.results.decisions.PATIENCE", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(InputError, match="the store cannot be used: database is locked"):

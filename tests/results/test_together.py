@@ -4,9 +4,9 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.model.results import Rules
-from policygen.results import top
+from policygen.results import ranking
+from policygen.results.ranking import rank
 from policygen.results.together import choose_together
-from policygen.results.top import rank
 from tests.results.build import ALGORITHM, Builder
 
 RULES = Rules()
@@ -136,8 +136,8 @@ def test_algorithms_that_are_not_asked_for_are_not_read(tmp_path, monkeypatch):
     wanted = rank([builder.path], rules=RULES).workloads
     database(builder.path, {"I32": both}, builder=builder, algorithm=f"{ALGORITHM}.other")
     seen = []
-    read = top.read_rows
-    monkeypatch.setattr(top, "read_rows", lambda *of: seen.append(of[1].algorithm) or read(*of))
+    read = ranking.read_rows
+    monkeypatch.setattr(ranking, "read_rows", lambda *of: seen.append(of[1].algorithm) or read(*of))
     assert chosen([builder.path], wanted=wanted)[0] == ["ipt_1", "ipt_1"]
     assert seen == [ALGORITHM, f"{ALGORITHM}.other", ALGORITHM]
 

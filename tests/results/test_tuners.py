@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from policygen.app import db_import
+from policygen.app.db_import import read_tuned
 from policygen.errors import InputError, PolicygenError
-from policygen.results.tuners import formats, tuner_json
-from policygen.results.tuners.formats import read_tuned
-from policygen.results.tuners.gathered import TunedFacts, gather
+from policygen.results.tuners import documents
+from policygen.results.tuners.documents import TunedFailure, TunedTimes
 from policygen.results.tuners.kernel_tuner import size_of
-from policygen.results.tuners.numbered import number_space, parse_base
-from policygen.results.tuners.tuned import TunedFailure, TunedTimes
+from policygen.results.tuners.kernels import TunedFacts, gather
+from policygen.results.tuners.points import number_space, parse_base
 from tests.results.tuner_files import (
     BASE,
     EXAMPLES,
@@ -274,7 +275,7 @@ def test_the_same_configuration_may_stand_twice_in_a_cache(tmp_path):
 
 def test_a_file_is_bounded(tmp_path, monkeypatch):
     path = written(tmp_path / "a.json", document())
-    monkeypatch.setattr(formats, "LARGEST", 100)
+    monkeypatch.setattr(db_import, "LARGEST", 100)
     with pytest.raises(InputError, match="larger than the limit of 100 bytes"):
         read_tuned([path])
     with pytest.raises(InputError, match="cannot be read: No such file"):
@@ -284,7 +285,7 @@ def test_a_file_is_bounded(tmp_path, monkeypatch):
         monkeypatch.setattr(f"policygen.results.tuners.{module}.MOST_ENTRIES", 8)
     assert refused(path, document()) == "more than 8 configurations"
     assert refused(path, json.dumps(t4_document())) == "more than 8 configurations"
-    monkeypatch.setattr(tuner_json, "MOST_SAMPLES", 3)
+    monkeypatch.setattr(documents, "MOST_SAMPLES", 3)
     assert refused(path, document()) == "cache '64,1': 32 times, at most 3 are read"
 
 

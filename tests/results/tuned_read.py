@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from policygen.app.db_import import read_tuned
 from policygen.errors import PolicygenError
-from policygen.results.tuners.formats import read_tuned
 
 
 def written(path, made):

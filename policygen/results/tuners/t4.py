@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from policygen.errors import InputError
-from policygen.results.tuners.tuned import (
+from policygen.results.tuners.documents import (
     LETTERS,
     MOST_ENTRIES,
     MOST_PARAMETERS,
@@ -21,8 +21,6 @@ from policygen.results.tuners.tuned import (
     TunedFile,
     TunedTimes,
     TunedValue,
-)
-from policygen.results.tuners.tuner_json import (
     kind_of,
     lasting,
     listed_at,

@@ -1,9 +1,9 @@
 import pytest
 
-from policygen.proof.lint.duplicates import conditions
-from policygen.proof.lint.keys import key, normal, overlap, split_template
+from policygen.proof.lint_entries import conditions
+from policygen.proof.lint_subject import key, normal, overlap, split_template
+from tests.headers.headers import read_entries
 from tests.proof.lint.toys import entry, find
-from tests.source.headers import read_entries
 
 RULE = "duplicate-key"
 FIRST = "template <class T> struct sm90_tuning<T, 4> { static constexpr int items = 4; };\n"

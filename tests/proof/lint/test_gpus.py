@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.bindings.archs import archs, gpu_archs
+from policygen.bindings.words import archs, gpu_archs
 from tests.proof.lint.toys import entry, find
 
 RULE = "score-of-other-gpu"

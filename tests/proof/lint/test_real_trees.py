@@ -3,15 +3,15 @@ from dataclasses import replace
 
 import pytest
 
-from policygen.app.lint import sources_of
+from policygen.app.audits import sources_of
 from policygen.app.scan import scan_tunings
-from policygen.model.labels import parse_label
-from policygen.proof.lint.labels import contradictions
-from policygen.proof.lint.run import lint
-from policygen.proof.lint.subject import subjects
+from policygen.model.workload import parse_label
+from policygen.proof.lint_rules import lint
+from policygen.proof.lint_subject import subjects
+from policygen.proof.lint_values import contradictions
 from tests.probing import TUNINGS, changed_tree, replaced
+from tests.real_trees import tree
 from tests.tiers import sampled
-from tests.trees import tree
 
 # Each was read in the header: what is wrong is in CUB, not in the reader.
 FOUND = [

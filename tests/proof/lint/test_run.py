@@ -1,13 +1,12 @@
 import pytest
 
 from policygen.errors import InputError
-from policygen.model.base import Span
-from policygen.model.cub import Cub
+from policygen.model.records import Span
+from policygen.model.trees import Cub
 from policygen.model.tuning import Scan
-from policygen.proof.lint.place import HeaderSource, place
-from policygen.proof.lint.rules import RULES, choose
-from policygen.proof.lint.run import lint
-from tests.source.headers import read, wrap
+from policygen.proof.lint_rules import RULES, choose, lint
+from policygen.proof.lint_subject import HeaderSource, place
+from tests.headers.headers import read, wrap
 
 BODY = """template <class T> struct sm90_tuning<T, 4> { static constexpr int threads = 1050; };
 template <class T> struct sm90_tuning<T, 8> { static constexpr int threads = 7; };

@@ -1,9 +1,9 @@
 """Rules on small headers, with bindings made for them."""
 
 from policygen.model.bindings import FamilyBinding
-from policygen.proof.lint.rules import RULES
-from policygen.proof.lint.subject import Subject
-from tests.source.headers import read, wrap
+from policygen.proof.lint_rules import RULES
+from policygen.proof.lint_subject import Subject
+from tests.headers.headers import read, wrap
 
 CHECKS = {rule.name: rule.check for rule in RULES}
 

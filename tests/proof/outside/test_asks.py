@@ -4,13 +4,11 @@ import pytest
 
 from policygen.cache import keep
 from policygen.errors import InputError
-from policygen.proof.outside import asks as asking
-from policygen.proof.outside.asks import asks
-from policygen.proof.outside.nothing import asked
-from policygen.proof.outside.walk import Folders
-from policygen.tree.manifest import shipped
+from policygen.proof import outside_inputs as asking
+from policygen.proof.outside_inputs import Folders, asked, asks
+from policygen.trees.manifest import shipped
+from tests.real_trees import tree
 from tests.tiers import sampled
-from tests.trees import tree
 
 TUNINGS = "cub/device/dispatch/tuning"
 VERSIONS = ("2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.5.0", "3.6.0")

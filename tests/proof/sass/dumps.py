@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from policygen.proof.sass.listing import read_listing
+from policygen.proof.kernel_code import read_listing
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "sass"
 SUM_INT = "_ZN3lib17CUB_300001_SM_9009SumKernelINS0_10policy_hubIiE9Policy900EiEEvPKT0_PS5_i"

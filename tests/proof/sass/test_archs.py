@@ -1,12 +1,12 @@
 # ruff: noqa: E501  a row of a table is one line
 import pytest
 
-from policygen.dialects.scan import read_changed
-from policygen.model.plan import Action, Options, Plan, Reached, Target
-from policygen.proof.sass.archs import left_alone, tuned, unread
-from tests.configs.places import CONFIGS, REDUCE, text_of
+from policygen.headers.scan import read_changed
+from policygen.model.plans import Action, Options, Plan, Reached, Target
+from policygen.proof.kernel_units import left_alone, tuned, unread
 from tests.probing import TUNINGS, header, replaced, root
-from tests.trees import rocprim_tree
+from tests.real_trees import rocprim_tree
+from tests.rocprim.places import CONFIGS, REDUCE, text_of
 
 pytestmark = pytest.mark.trees
 

@@ -1,9 +1,8 @@
 import pytest
 
 from policygen.errors import InputError
-from policygen.proof.sass.assembly import read_assembly, sealed
-from policygen.proof.sass.kernel_diff import diff, summary
-from policygen.proof.sass.pairs import verdict
+from policygen.proof.kernel_comparison import diff, summary, verdict
+from policygen.rocprim.hipcc import read_assembly, sealed
 from tests.proof.sass.dumps import FOLDER
 
 TEXT = (FOLDER / "gfx90a.s").read_text()

@@ -13,11 +13,9 @@ from policygen.errors import (
     ProcessError,
     UnprovableError,
 )
-from policygen.proof.compile import RefusedError
-from policygen.proof.deps import Listings
-from policygen.proof.sass import build as module
-from policygen.proof.sass.build import Tools, build, disassemble
-from policygen.proof.sass.unit_job import Job, UnitHeaders
+from policygen.proof import kernel_build as module
+from policygen.proof.compile import Listings, RefusedError
+from policygen.proof.kernel_build import Job, Tools, UnitHeaders, build, disassemble
 from policygen.proof.toolchain import find_toolchain
 from tests.proof.sass.dumps import FOLDER, SUM_INT
 

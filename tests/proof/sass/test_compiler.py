@@ -7,16 +7,15 @@ import pytest
 
 from policygen.bindings.load import types
 from policygen.errors import PolicygenError
-from policygen.model.sass import Kernel
-from policygen.proof.sass import compiler as module
-from policygen.proof.sass.build import Tools
-from policygen.proof.sass.calls import Wanted, calls
-from policygen.proof.sass.compiler import KernelCompiler, workers
-from policygen.proof.sass.sides import Sides, compile_sides
-from policygen.proof.sass.verdicts import verdicts
+from policygen.model.machine_code import Kernel
+from policygen.proof import kernel_units as module
+from policygen.proof.kernel_build import Tools
+from policygen.proof.kernel_calls import Wanted, calls
+from policygen.proof.kernel_comparison import Sides, compile_sides, verdicts
+from policygen.proof.kernel_units import KernelCompiler, workers
 from policygen.proof.toolchain import find_toolchain
 from policygen.steps import HowFar
-from policygen.tree import open_tree
+from policygen.trees import open_tree
 from tests.probing import TUNINGS, changed_tree, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]

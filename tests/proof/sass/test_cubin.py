@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policygen.errors import InputError
-from policygen.proof.sass.cubin import read_cubin
+from policygen.proof.kernel_code import read_cubin
 from tests.proof.sass.dumps import EMPTY, FOLDER, SUM_FLOAT, SUM_INT
 from tests.toolchain import compiled
 

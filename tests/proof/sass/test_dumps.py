@@ -4,7 +4,7 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.model.workload import point_of
-from policygen.proof.sass.dumps import INDEX, is_dumps, load, save
+from policygen.proof.kernel_units import INDEX, is_dumps, load, save
 from tests.proof.sass.dumps import kernels
 
 POINT = point_of("cub.bench.scan.exclusive.sum", {"T": "I8", "OffsetT": "I32"})

@@ -7,17 +7,14 @@ import pytest
 
 from policygen.cache import keep
 from policygen.errors import InputError, UnprovableError
-from policygen.model.cub import Cub
+from policygen.model.trees import Cub
 from policygen.paths import cache_folder
-from policygen.proof import copied as copying
-from policygen.proof.compile import RefusedError
-from policygen.proof.copied import copied
-from policygen.proof.deps import Listings
-from policygen.proof.hipcc import find_hipcc, find_target
-from policygen.proof.sass.build import build, disassemble, preprocess
-from policygen.proof.sass.hip import HipTools
-from policygen.proof.sass.unit_job import Job, UnitHeaders
-from tests.configs.toy import REDUCE, make_toy
+from policygen.proof import compile as copying
+from policygen.proof.compile import Listings, RefusedError, copied
+from policygen.proof.kernel_build import Job, UnitHeaders, build, disassemble, preprocess
+from policygen.rocprim.assembly import HipTools
+from policygen.rocprim.hipcc import find_hipcc, find_target
+from tests.rocprim.toy import REDUCE, make_toy
 
 TEXT = """\
 template <int Threads>

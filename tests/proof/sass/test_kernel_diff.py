@@ -1,4 +1,4 @@
-from policygen.proof.sass.kernel_diff import diff, summary
+from policygen.proof.kernel_comparison import diff, summary
 from tests.proof.sass.dumps import SUM_INT, kernels, renamed
 
 SUM = kernels()[SUM_INT]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygen.errors import InputError
-from policygen.proof.sass.listing import read_listing
+from policygen.proof.kernel_code import read_listing
 from tests.proof.sass.dumps import EMPTY, SUM_FLOAT, SUM_INT, kernels, text
 
 

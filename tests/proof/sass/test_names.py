@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.proof.sass.names import demangled, function, lasting, short
+from policygen.proof.kernel_comparison import demangled, function, lasting, short
 from tests.proof.sass.dumps import CPP, EMPTY, SUM_INT
 
 HUB = "cub::CUB_300001_SM_900::detail::scan::policy_hub<int, int, cuda::std::__4::plus<void> >"

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from policygen.errors import InputError, MissingToolError
-from policygen.proof.sass.nvbench import find_nvbench
+from policygen.proof.kernel_calls import find_nvbench
 
 
 def nvbench(folder, **files):

@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.proof.sass.pairs import pairs, verdict
+from policygen.proof.kernel_comparison import pairs, verdict
 from tests.proof.sass.dumps import CPP, EMPTY, SUM_FLOAT, SUM_INT, kernels, renamed
 
 SUM = kernels()[SUM_INT]

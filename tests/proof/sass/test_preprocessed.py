@@ -1,8 +1,8 @@
 import pytest
 
 from policygen.errors import InputError
-from policygen.proof.mark import new_mark
-from policygen.proof.sass.preprocessed import content, ended
+from policygen.proof.kernel_code import content, ended
+from policygen.proof.units import new_mark
 
 MARK = "policygen_unit_" + "5e" * 16  # parametrised tests have the same names in each process
 

@@ -1,0 +1,121 @@
+"""How much of the code a newcomer has to read: a table of figures that may only fall.
+
+`python -m benchmarks.house` prints it and exits 1 where a figure is above what it was; `make check`
+runs it. After a figure has fallen, write the new one into `MOST`.
+"""
+
+import ast
+import io
+import sys
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "policygen"
+ENTRY = "policygen.cli.apply"
+RIDDLES = frozenset({"one", "found", "told", "asked", "said", "known", "left", "wanted"})
+"""Names that do not say what a thing is."""
+# The figure now, which may not rise, and the goal.
+MOST: Mapping[str, tuple[int, int]] = {
+    "lines": (81_810, 55_000),
+    "modules": (314, 300),
+    "modules that policygen.cli.apply reaches": (190, 150),
+    "longest import chain": (28, 16),
+    "modules with one importer, in the same package": (18, 30),
+    "names that say nothing": (10_556, 800),
+    "module names that exist three times": (2, 0),
+    "modules of app/": (42, 35),
+}
+
+
+def measure(package: Path = PACKAGE) -> dict[str, int]:
+    """The figures of a package, in the order of the table."""
+    paths = {_name(path, package.parent): path for path in sorted(package.rglob("*.py"))}
+    sources = {name: path.read_text("utf-8") for name, path in paths.items()}
+    graph = {name: _imports(source, paths) for name, source in sources.items()}
+    stems = Counter(path.stem for path in paths.values() if path.stem != "__init__")
+    return {
+        "lines": sum(len(source.splitlines()) for source in sources.values()),
+        "modules": len(paths),
+        f"modules that {ENTRY} reaches": len(_reached(graph, ENTRY)),
+        "longest import chain": _longest_chain(graph),
+        "modules with one importer, in the same package": len(_single_importers(graph)),
+        "names that say nothing": sum(map(_riddles, sources.values())),
+        "module names that exist three times": sum(count >= 3 for count in stems.values()),
+        "modules of app/": sum(path.parent.name == "app" for path in paths.values()),
+    }
+
+
+def _name(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(source: str, paths: Mapping[str, Path]) -> set[str]:
+    """The package's own modules that a module imports, wherever the import stands.
+
+    The package itself counts as none: it names the whole API, and loads what of it is used.
+    """
+    imported = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            imported |= {name if name in paths else node.module for name in names}
+    return {name for name in imported & paths.keys() if "." in name}
+
+
+def _reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    reached, waiting = {start}, [start]
+    while waiting:
+        new = graph[waiting.pop()] - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def _longest_chain(graph: Mapping[str, set[str]]) -> int:
+
+    @cache
+    def length(module: str) -> int:
+        return 1 + max((length(below) for below in graph[module]), default=0)
+
+    return max(map(length, graph))
+
+
+def _single_importers(graph: Mapping[str, set[str]]) -> list[str]:
+    importers: dict[str, set[str]] = defaultdict(set)
+    for module, below in graph.items():
+        for name in below:
+            importers[name].add(module)
+    return [
+        name
+        for name, users in importers.items()
+        if {user.rpartition(".")[0] for user in users} == {name.rpartition(".")[0]}
+        and len(users) == 1
+    ]
+
+
+def _riddles(source: str) -> int:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return sum(token.type == tokenize.NAME and token.string in RIDDLES for token in tokens)
+
+
+def main() -> int:
+    """Prints the table."""
+    figures = measure()
+    width = max(map(len, figures))
+    print(f"{'':{width}} {'now':>7} {'most':>7} {'goal':>7}")
+    for name, value in figures.items():
+        most, goal = MOST[name]
+        mark = "  has risen" if value > most else ""
+        print(f"{name:{width}} {value:7,} {most:7,} {goal:7,}{mark}")
+    return int(any(value > MOST[name][0] for name, value in figures.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""What was applied to a tree, out of the journal."""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from policygen.app.inputs import is_results
+from policygen.app.session import Note
+from policygen.errors import InputError
+from policygen.model.plans import Action, Applied, Plan
+from policygen.model.trees import Cub
+from policygen.results.contents import file_sha256
+from policygen.results.decisions import ChosenFrom, ChosenRow, State, Store
+from policygen.store.journal import AppliedRecord, Journal, ProofCommand, ProofRecord, keep_proof
+from policygen.trees.layout import tree_content
+
+
+def last_apply(store: Path, root: Path, archs: Collection[str]) -> tuple[Plan, dict[str, bytes]]:
+    """The plan of the last apply that is not undone, and the headers that it found."""
+    if found := find_apply(store, root, archs):
+        return found
+    what = f" for {' or '.join(archs)}" if archs else ""
+    raise InputError(
+        f"{store}: nothing was applied to {root}{what}", "Name the store: --store FILE"
+    )
+
+
+def find_apply(
+    store: Path, root: Path, archs: Collection[str] = ()
+) -> tuple[Plan, dict[str, bytes]] | None:
+    """The same, where there may be none."""
+    if not store.is_file():
+        return None
+    with Journal.open(store) as journal:
+        for applied in reversed(journal.applies()):
+            if applied.state != "applied" or applied.root.resolve() != root.resolve():
+                continue
+            plan = _plan_of(applied, store)
+            if not archs or plan.options.arch in archs:
+                files = journal.files_of(applied.id)
+                return plan, {Path(file.path).name: file.before for file in files}
+    return None
+
+
+def _plan_of(applied: AppliedRecord, store: Path) -> Plan:
+    if document := document_of(applied):
+        return document.plan
+    raise InputError(
+        f"{store}: apply {applied.id} is of another policygen, and cannot be verified",
+        "Undo it, and apply it again.",
+    )
+
+
+def document_of(applied: AppliedRecord) -> Applied | None:
+    """What an apply was asked for; none where another policygen said it in other words."""
+    try:
+        return Applied.model_validate_json(applied.document)
+    except ValidationError:
+        return None
+
+
+# What became of choices, in the store: planned, applied, verified, undone.
+
+
+def keep_choices(plan: Plan, store: Path, when: datetime) -> tuple[int, ...]:
+    """Stores what is about to be written; the numbers of the choices."""
+    # What is written in a return and in a family is one choice.
+    written = {(a.point, a.variant): a for a in reversed(plan.actions) if a.written}
+    rows = [_row(action, when) for action in reversed(written.values())]
+    with Store.open(store) as opened:
+        numbers = opened.record(rows)
+        opened.outcome(numbers, "planned", when)
+    return numbers
+
+
+def tell_outcome(
+    store: Path, choices: Sequence[int], states: Sequence[State], when: datetime, note: Note
+) -> None:
+    """Adds what became of them; the tree is written, so a store that fails now is a warning."""
+    try:
+        with Store.open(store) as opened:
+            for state in states:
+                opened.outcome(choices, state, when)
+    except InputError as error:
+        note(f"what became of the choices is not recorded: {error}")
+
+
+def _row(action: Action, when: datetime) -> ChosenRow:
+    # A plan may come from elsewhere: its databases need not be here.
+    here = [name for name in action.databases if is_results(Path(name))]
+    return ChosenRow(
+        chosen_at=when,
+        sources=tuple(ChosenFrom(path=name, sha256=file_sha256(Path(name))) for name in here),
+        algorithm=action.benchmark,
+        workload=action.workload,
+        gpu=action.gpu,
+        ctk=action.ctk,
+        cccl=action.cccl,
+        decision="use",
+        variant=action.variant,
+        score=action.scores[0] if action.scores else None,
+        reason=action.reason,
+    )
+
+
+# Records what was proved of a tree, where applies are recorded.
+
+
+def record_proof(
+    store: Path,
+    cub: Cub,
+    command: ProofCommand,
+    words: str,
+    note: Note,
+    *,
+    passed: bool,
+    whole: bool = True,
+) -> None:
+    """Keeps what came of a proof; where there is no store, none is made for it.
+
+    The proof holds whether or not it is recorded, so that a failure is a note.
+    """
+    if not store.is_file():
+        return
+    try:
+        proof = ProofRecord(
+            content=tree_content(cub),
+            command=command,
+            passed=passed,
+            whole=whole,
+            words=words,
+            proved_at=datetime.now(UTC),
+        )
+        keep_proof(store, Path(cub.root), proof)
+    except InputError as error:
+        note(f"that {command} ran is not recorded: {error}")

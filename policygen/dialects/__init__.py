@@ -1,1 +1,0 @@
-"""How tunings are spelled: read, marked, placed and written, in each dialect."""

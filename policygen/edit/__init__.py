@@ -1,1 +1,0 @@
-"""Puts changed files into a tree so that nothing is lost, and takes them back."""

@@ -1,0 +1,1 @@
+"""Measures variants on GPUs, searches for the best ones, and judges changes."""

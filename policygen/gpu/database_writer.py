@@ -1,0 +1,272 @@
+"""The one writer of a database: a file of ours, locked, in which what is written is there for good.
+
+A process that is killed loses what it has not written, and nothing else: SQLite's log beside the
+file is played into it when it is opened again.
+"""
+
+import fcntl
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import policygen
+from policygen.cache import digest
+from policygen.errors import InputError
+from policygen.gpu.device import GpuFacts
+from policygen.results.database import is_database
+from policygen.results.merge import (
+    DECLARED,
+    create_log,
+    create_results,
+    create_subbenches,
+    declare,
+    declared_cell,
+    told,
+)
+from policygen.results.own_tables import SESSIONS, VERSION, create_own, keep_weights, own_version
+from policygen.results.tables import GPUS, DeclaredAxes, check_regular, quote
+from policygen.store_schema import stamp, transaction
+
+PATIENCE = 30.0
+"""Seconds that a write waits for somebody who reads."""
+_OTHER = "Name another file; `policygen db merge` brings them together."
+
+
+class DatabaseWriter:
+    """An open database; several threads may write to it."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._guard = threading.RLock()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """All of the block or nothing; when it has ended it is kept."""
+        begin = "BEGIN IMMEDIATE"
+        with self._guard, told(self.path), transaction(self._connection, begin) as connection:
+            yield connection
+
+    def rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
+        """What a query finds."""
+        with self._guard, told(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+
+@contextmanager
+def open_writer(path: Path) -> Iterator[DatabaseWriter]:
+    """Opens a database, and makes it where there is none; keeps other writers away."""
+    path = path.resolve()
+    with _lock(path):
+        with told(path):
+            connection = sqlite3.connect(
+                path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with told(path):
+                _prepare(path, connection)
+            yield DatabaseWriter(path, connection)
+        finally:
+            # One file again, where nobody reads it just now.
+            with suppress(sqlite3.Error):
+                connection.execute("PRAGMA journal_mode = DELETE")
+            connection.close()
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """The file itself is locked, so that none is left beside it."""
+    with told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # SQLite's own locks are others: they are of ranges of bytes, and of the process.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        check_regular(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f"{path}: another process measures into it",
+                "Wait until it has ended, or name another file.",
+            ) from error
+        if os.fstat(descriptor).st_size and not is_database(path):
+            raise InputError(f"{path}: exists already, and is no database", "Name another file.")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _prepare(path: Path, connection: sqlite3.Connection) -> None:
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if not names:
+        with transaction(connection, "BEGIN IMMEDIATE"):
+            create_subbenches(connection)
+            create_log(connection, "builds")
+            create_log(connection, "runs")
+            create_own(connection)
+    elif (version := own_version(connection, names)) is None:
+        raise InputError(f"{path}: was measured by another program than policygen", _OTHER)
+    elif version != VERSION:
+        raise InputError(
+            f"{path}: its measurements are of version {version}, this policygen knows {VERSION}",
+            "Use the policygen that wrote it, or a newer one.",
+        )
+    # Who is killed loses nothing that was committed; a power cut may take the last rows.
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+_TABLES_OTHER = "It is of another version of the benchmark: name another file."
+
+
+@dataclass(frozen=True, slots=True)
+class RowSpot:
+    """A runtime workload of a sub-benchmark, as its table names it."""
+
+    algorithm: str
+    subbench: str
+    workload: Mapping[str, str]
+    """All axes with their values, in the order of the columns."""
+
+    @property
+    def table(self) -> str:
+        """The table as SQL needs it."""
+        return quote(f"{self.algorithm}.{self.subbench}")
+
+
+# The tables of results: made once, with the axes of a benchmark and what it declares of them.
+
+
+def prepare_table(writer: DatabaseWriter, spot: RowSpot, declared: DeclaredAxes) -> None:
+    """Makes the table of a sub-benchmark, and writes the declared values of its axes.
+
+    One that is there has the same axes, with the same values, or is refused.
+    """
+    axes = list(spot.workload)
+    name = f"{spot.algorithm}.{spot.subbench}"
+    own = {key: v for key, v in declared.items() if key[:2] == (spot.algorithm, spot.subbench)}
+    cells = {key[2]: tuple(map(declared_cell, values)) for key, values in own.items()}
+    with writer.writing() as connection:
+        create_results(connection, spot.algorithm, spot.subbench, axes)
+        info = connection.execute(f"PRAGMA table_info({spot.table})")
+        if (there := [row[1] for row in info][8:]) != axes:
+            raise InputError(
+                f"{writer.path}: {name} has the axes {', '.join(there) or 'none'} there, and not"
+                f" {', '.join(axes) or 'none'}",
+                _TABLES_OTHER,
+            )
+        known = _declared(connection, spot)
+        if known and cells and known != cells:
+            raise InputError(
+                f"{writer.path}: the axes of {name} were declared with other values there",
+                _TABLES_OTHER,
+            )
+        if not known:
+            declare(connection, own)
+        for key, values in own.items():
+            keep_weights(connection, key, values)
+
+
+def _declared(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:
+    """The declared values that are there for a sub-benchmark, by axis."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (DECLARED,)).fetchone():
+        return {}
+    rows = connection.execute(
+        f"SELECT axis, value FROM {DECLARED} WHERE (algorithm, bench) = (?, ?)"  # noqa: S608
+        " ORDER BY axis, idx",
+        (spot.algorithm, spot.subbench),
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for axis, value in rows:
+        found[axis] = (*found.get(axis, ()), value)
+    return found
+
+
+_CARD = 12
+"""Digits that tell one GPU from another of the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is measured how, for a session."""
+
+    ctk: str
+    cccl: str
+    gpu: GpuFacts
+    nvcc: str
+    method: str
+    """`events`, or `nvbench`."""
+    seed: int
+    gpus: Sequence[GpuFacts] = ()
+    """All of them, where there are several of one model."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What base and variants must have in common: toolkit, CCCL and GPU."""
+        return self.ctk, self.cccl, self.gpu.label
+
+
+# Sessions: what was measured when, on which GPU, how.
+
+
+def begin_session(writer: DatabaseWriter, about: About) -> int:
+    """Notes that a session has begun; its number."""
+    _check_method(writer, about)
+    gpu = about.gpu
+    cells = {
+        "started": now(),
+        "policygen": policygen.__version__,
+        "ctk": about.ctk,
+        "cccl": about.cccl,
+        "gpu": gpu.label,
+        "card": ",".join(digest("policygen", one.uuid)[:_CARD] for one in about.gpus or (gpu,)),
+        "arch": gpu.arch,
+        "driver": gpu.driver,
+        "nvcc": about.nvcc,
+        "method": about.method,
+        "seed": about.seed,
+        "sm_clock": gpu.sm_clock,
+        "memory_clock": gpu.memory_clock,
+        "power_limit": gpu.power_limit,
+    }
+    with writer.writing() as connection:
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {GPUS} (gpu TEXT PRIMARY KEY, arch TEXT NOT NULL)"
+        )
+        connection.execute(
+            f"INSERT OR IGNORE INTO {GPUS} VALUES (?, ?)",  # noqa: S608
+            (gpu.label, gpu.arch),
+        )
+        found = connection.execute(
+            f"INSERT INTO {SESSIONS} ({', '.join(cells)})"  # noqa: S608
+            f" VALUES ({', '.join('?' * len(cells))})",
+            tuple(cells.values()),
+        )
+    assert found.lastrowid is not None
+    return found.lastrowid
+
+
+def _check_method(writer: DatabaseWriter, about: About) -> None:
+    """Times that were taken in different ways are not compared."""
+    rows = writer.rows(
+        f"SELECT DISTINCT method FROM {SESSIONS} WHERE (ctk, cccl, gpu) = (?, ?, ?)",  # noqa: S608
+        *about.key,
+    )
+    for (method,) in rows:
+        if method != about.method:
+            raise InputError(
+                f"{writer.path}: was measured with the method {method}, and not {about.method}:"
+                " their times cannot be compared",
+                "Name another file.",
+            )
+
+
+def now() -> str:
+    """The time as the tables have it."""
+    return stamp(datetime.now(UTC))

@@ -1,0 +1,1 @@
+"""Reads and writes C++ headers: one syntax layer, the dialects, benchmark sources."""

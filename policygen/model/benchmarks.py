@@ -1,0 +1,114 @@
+"""What a benchmark offers to tune, and on which workloads."""
+
+from math import prod
+from typing import Literal
+
+from pydantic import Field, computed_field
+
+from policygen.model.records import Derived, Document, Problem, Record
+
+
+class ParameterRange(Record):
+    """One `%RANGE%` line; `end` belongs to the range."""
+
+    macro: str
+    label: str
+    start: int
+    end: int
+    step: int = Field(ge=1)
+
+    @property
+    def values(self) -> range:
+        """The points of the range."""
+        return range(self.start, self.end + 1, self.step)
+
+
+class Axis(Record):
+    """One axis of a sub-benchmark, as its database column is called: `Elements{io}[pow2]`."""
+
+    name: str
+    kind: Literal["type", "int64", "float64", "string"]
+    flags: str = ""
+    """`pow2` when the values are exponents."""
+    values: tuple[str, ...]
+    """NVBench's input strings; type axes give the type's short name: `I8`, `F32`."""
+    spelling: str
+    """The list as the source has it: `integral_types`, `nvbench::range(16, 28, 4)`."""
+    complete: bool = True
+    """False when the source alone does not tell the values."""
+    conditions: tuple[str, ...] = ()
+    """Preprocessor conditions, taken as true, under which the values are these."""
+
+    @property
+    def compile_time(self) -> bool:
+        """Whether each value is a binary of its own."""
+        return "{ct}" in self.name
+
+
+class SubBenchmark(Record):
+    """One `NVBENCH_BENCH…` registration."""
+
+    name: str
+    axes: tuple[Axis, ...]
+    source: str
+    line: int
+    conditions: tuple[str, ...] = ()
+    """Preprocessor conditions, taken as true, under which it is registered."""
+
+
+class Benchmark(Derived):
+    """One benchmark: its search space and its sub-benchmarks."""
+
+    name: str
+    source: str
+    parameters: tuple[ParameterRange, ...]
+    subbenches: tuple[SubBenchmark, ...] = ()
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def variants(self) -> int:
+        """The size of the search space: how many variants there are, base not counted."""
+        return prod(len(p.values) for p in self.parameters) if self.parameters else 0
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ct_axes(self) -> dict[str, tuple[str, ...]]:
+        """Compile-time axes: CCCL wants them equal in all sub-benchmarks."""
+        return self._axes(compile_time=True)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def rt_axes(self) -> dict[str, tuple[str, ...]]:
+        """Runtime axes of all sub-benchmarks; the first to declare one gives its values."""
+        return self._axes(compile_time=False)
+
+    @property
+    def workloads(self) -> int:
+        """The points of the compile-time axes."""
+        return prod(len(values) for values in self.ct_axes.values())
+
+    @property
+    def runtime_workloads(self) -> int:
+        """The points of the runtime axes, of all sub-benchmarks together."""
+        return sum(
+            prod(len(axis.values) for axis in sub.axes if not axis.compile_time)
+            for sub in self.subbenches
+        )
+
+    def _axes(self, *, compile_time: bool) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for sub in self.subbenches:
+            for axis in sub.axes:
+                if axis.compile_time is compile_time:
+                    found.setdefault(axis.name, axis.values)
+        return found
+
+
+class BenchmarkList(Document):
+    """What `policygen bench --json` prints."""
+
+    format: Literal["policygen/bench/1"] = "policygen/bench/1"
+    ctk: str | None = None
+    cccl: str | None = None
+    benchmarks: tuple[Benchmark, ...]
+    problems: tuple[Problem, ...] = ()

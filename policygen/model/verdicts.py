@@ -1,0 +1,208 @@
+"""What a change is worth on a GPU, as it is merged: each workload before and after it."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from policygen.model.arch import Arch
+from policygen.model.measured import SkippedPoint, VariantFailure
+from policygen.model.records import Document, Record
+from policygen.model.search_pages import QUANTILES
+from policygen.model.selection import EntryPlace
+from policygen.model.trees import Cub
+from policygen.model.workload import OnArch
+
+PerformanceVerdict = Literal["faster", "equal", "slower", "undecided", "same-code"]
+"""`equal`: the interval holds 1, and is as narrow as was asked for. `undecided`: not narrow enough,
+or there was no time. `same-code`: the machine code did not change; nothing was measured."""
+MEASURED = frozenset({"faster", "equal", "slower"})
+"""Verdicts that an interval tells."""
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Size = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class RuntimePerformance(Record):
+    """One runtime workload: what it took before over what it takes after; over 1 is faster."""
+
+    subbench: str
+    point: dict[str, str]
+    weight: Size
+    before_seconds: Size
+    after_seconds: Size
+    ratio: Size
+    low: Size | None = None
+    high: Size | None = None
+    noise: Size | None = None
+    """The standard deviation of a ratio from process to process, as the side before against its own
+    copy shows it, too; none where results of one process a side were given."""
+    verdict: PerformanceVerdict
+    processes: int
+    """Of the side that has fewer, where results were given."""
+    quantiles: tuple[Size, ...] = ()
+    """The same ratio at each quantile of the document; none where there are too few samples."""
+
+
+class WorkloadPerformance(OnArch):
+    """One workload."""
+
+    verdict: PerformanceVerdict
+    entry: EntryPlace | None = None
+    """What decides it after the change, where that is known."""
+    ratio: Size | None = None
+    """The mean of its runtime workloads, as CCCL weighs them."""
+    low: Size | None = None
+    high: Size | None = None
+    noise: Size | None = None
+    claimed: Finite | None = None
+    """The score for which the change was written."""
+    least: Finite | None = None
+    """What it must be at least, so that the claim holds."""
+    holds: bool | None = None
+    """Whether it is as high as that, as far as one can see."""
+    runtime: tuple[RuntimePerformance, ...] = ()
+    skipped: tuple[SkippedPoint, ...] = ()
+    failed: VariantFailure | None = None
+    """What is wrong with the side after: it computes something else, or does not run."""
+    problem: str | None = None
+    """Why it cannot be measured."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """A verdict rests on an interval, a claim says what it must be at least."""
+        for names in (("low", "high"), ("claimed", "least", "holds")):
+            missing = [name for name in names if getattr(self, name) is None]
+            if missing and len(missing) < len(names):
+                raise ValueError(f"{', '.join(names)} stand together: no {', '.join(missing)}")
+        known = self.ratio is not None and self.low is not None
+        if not known and (self.claimed is not None or self.verdict in MEASURED):
+            raise ValueError(f"it is {self.verdict}, and has no ratio with an interval")
+        return self
+
+    @property
+    def open(self) -> bool:
+        """Whether it was measured, and more processes are needed to tell."""
+        return self.verdict == "undecided" and not self.failed and not self.problem
+
+    @property
+    def within(self) -> float | None:
+        """By which share both sides differ at most."""
+        if self.low is None or self.high is None:
+            return None
+        return max(self.high - 1, 1 - self.low)
+
+
+class EntryPerformance(Record):
+    """An entry, and what became of the workloads that it decides after the change.
+
+    Each is decided by one entry alone: that they were measured together is as if each entry had
+    been changed by itself.
+    """
+
+    entry: EntryPlace | None
+    """None: what CUB selects where no entry says anything."""
+    verdict: PerformanceVerdict
+    workloads: int
+    faster: int
+    slower: int
+    """Workloads that are, or have a runtime workload that is."""
+    ratio: Size
+    """The mean of their ratios."""
+    worst: str
+    """The workload with the least one, in words."""
+    worst_ratio: Size
+
+
+class PerformanceNoise(Record):
+    """How far the side before is from its own copy: what verdicts are measured by.
+
+    Where results were given, how far processes of a side are from each other.
+    """
+
+    least: Size
+    median: Size
+    most: Size
+    """Standard deviations of a ratio from process to process, over runtime workloads."""
+    processes: int
+    """The most that one was measured in."""
+
+
+class VerifyPerformance(Document):
+    """What `policygen verify-performance --json` prints."""
+
+    format: Literal["policygen/verify-performance/1"] = "policygen/verify-performance/1"
+    cub: Cub | None = None
+    """None where results were given, and nothing was measured."""
+    content: str = ""
+    """A digest of the tree's headers: the same in all documents of one tree."""
+    before: str
+    """What is compared with, in words."""
+    after: str
+    arch: Arch | None = None
+    gpu: str | None = None
+    """As databases name it."""
+    driver: str | None = None
+    toolchain: str | None = None
+    tolerance: Size | None = None
+    """The share by which a workload may be slower; none: as far as the noise lets one see."""
+    confidence: Size
+    """That no verdict is faster or slower by chance, all of them together."""
+    noise: PerformanceNoise | None = None
+    seed: int | None = None
+    budget: Size | None = None
+    database: str | None = None
+    remarks: tuple[str, ...] = ()
+    verdict: PerformanceVerdict
+    """Slower where anything is; undecided where something is not known; faster where something is,
+    and nothing is slower."""
+    workloads: tuple[WorkloadPerformance, ...]
+    entries: tuple[EntryPerformance, ...] = ()
+    """Those that decide what was measured; nothing where that is not known of each."""
+    quantiles: tuple[Size, ...] = QUANTILES
+    """Of the samples of runtime workloads."""
+    seconds: Size = 0.0
+
+    @model_validator(mode="after")
+    def _at_quantiles(self) -> Self:
+        for one in self.workloads:
+            if any(len(row.quantiles) not in {0, len(self.quantiles)} for row in one.runtime):
+                raise ValueError(f"{one.name}: other quantiles than the document has")
+        return self
+
+    def too_slow(self, one: RuntimePerformance | WorkloadPerformance) -> bool:
+        """Whether something is slower by more than it may be."""
+        if one.verdict != "slower" or one.ratio is None:
+            return False
+        return self.tolerance is None or one.ratio < 1 - self.tolerance
+
+    def slowed(self, one: WorkloadPerformance) -> bool:
+        """Whether a workload, or one of its runtime workloads, is slower than it may be."""
+        return self.too_slow(one) or any(self.too_slow(row) for row in one.runtime)
+
+    def _in_part(self, one: WorkloadPerformance) -> bool:
+        return self.slowed(one) and not self.too_slow(one)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What must be known, or be otherwise, in words."""
+        every = self.workloads
+        lots = (
+            ("slower", [one for one in every if self.too_slow(one)]),
+            ("slower in part", [one for one in every if self._in_part(one)]),
+            ("less than was claimed", [one for one in every if one.holds is False]),
+            ("does not run as before", [one for one in every if one.failed]),
+            ("not measured", [one for one in every if one.problem]),
+            ("not decided", [one for one in every if one.open]),
+        )
+        return tuple(f"{what}: {_first_of(lot)}" for what, lot in lots if lot)
+
+    @property
+    def passes(self) -> bool:
+        """Whether all is known, nothing is too slow, and what was claimed holds."""
+        return not self.failures
+
+
+def _first_of(lot: Sequence[WorkloadPerformance]) -> str:
+    more = len(lot) - 1
+    rest = f", and {more} more workload{'s' * (more > 1)}" if more else ""
+    return f"{lot[0].name} on {lot[0].arch}{rest}"

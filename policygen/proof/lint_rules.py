@@ -1,0 +1,201 @@
+"""Makes the findings of a tree."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from policygen.errors import InputError
+from policygen.model.audits import Finding, LintReport, RuleName, Severity
+from policygen.model.trees import Cub
+from policygen.model.tuning import Entry, Family, Scan
+from policygen.proof import lint_entries, lint_values
+from policygen.proof.lint_subject import HeaderSource, Remark, Subject, place, subjects
+
+FamilyName = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A check of one entry."""
+
+    name: RuleName
+    severity: Severity
+    summary: str
+    check: Callable[[Subject], Iterable[Remark]]
+    """Nothing for a rule about whole headers."""
+    returns: bool = False
+    """Whether it can judge guarded returns, too."""
+    configs: bool = False
+    """Whether it can judge rocPRIM's configs, too."""
+
+    def judges(self, subject: Subject) -> bool:
+        """Whether it has a meaning for an entry."""
+        if not subject.returns:
+            return self.configs
+        return self.returns or subject.entry.kind != "branch"
+
+
+RULES = (
+    Rule(
+        "items-not-divisible-by-vector",
+        "warning",
+        "the vector length does not divide the items per thread: CUB loads no vectors",
+        lint_values.divisible,
+        returns=True,
+    ),
+    Rule(
+        "threads-not-warp-multiple",
+        "error",
+        "the threads are no multiple of 32",
+        lint_values.warp_multiple,
+        returns=True,
+        configs=True,
+    ),
+    Rule(
+        "threads-over-limit",
+        "error",
+        "more threads than a block can have, or fewer than a warp",
+        lint_values.limit,
+        returns=True,
+        configs=True,
+    ),
+    Rule(
+        "shared-memory-over-limit",
+        "error",
+        "a tile that is transposed does not fit into a block's shared memory",
+        lint_values.fits,
+        returns=True,
+    ),
+    Rule(
+        "label-contradicts-values",
+        "warning",
+        "the variant in the comment has other values than the entry",
+        lint_values.contradictions,
+        returns=True,
+    ),
+    Rule(
+        "label-stores-exponent",
+        "warning",
+        "the entry has the exponent where the variant in the comment means a power of two",
+        lint_values.exponents,
+        returns=True,
+    ),
+    Rule(
+        "score-of-other-gpu",
+        "warning",
+        "the comment names a GPU that never selects the entry",
+        lint_entries.other_gpu,
+    ),
+    Rule(
+        "same-as-inherited",
+        "note",
+        "a value repeats what the base or the primary template gives",
+        lint_entries.repeats,
+    ),
+    Rule(
+        "duplicate-key",
+        "error",
+        "two live entries are for the same arguments",
+        lint_entries.duplicate,
+        configs=True,
+    ),
+    Rule(
+        "not-provable",
+        "error",
+        "a header depends on more than types and architecture, as a file's name or a macro",
+        lambda _: (),
+        configs=True,
+    ),
+)
+
+
+def lint(
+    scan: Scan,
+    sources: Mapping[str, HeaderSource],
+    rules: tuple[Rule, ...] = RULES,
+    families: Collection[FamilyName] | None = None,
+    unprovable: Collection[Finding] = (),
+) -> LintReport:
+    """Applies rules to the entries of a scan, or of some of its families.
+
+    `unprovable` is what its headers ask for.
+    """
+    rules = for_tree(rules, scan.cub)
+    judged = [s for s in subjects(scan) if families is None or family_name(s.family) in families]
+    findings = [
+        _finding(rule, subject, remark, sources[subject.family.header])
+        for subject in judged
+        for rule in rules
+        if rule.judges(subject)
+        for remark in rule.check(subject)
+    ]
+    asked = {rule.name for rule in rules}
+    findings += [finding for finding in unprovable if finding.rule in asked]
+    findings.sort(key=lambda f: (f.path, f.line, f.column, f.rule, f.message))
+    seen = {family_name(s.family): s.family for s in judged}
+    known = {family_name(s.family) for s in judged if s.bindings}
+    return LintReport(
+        cub=scan.cub,
+        off=tuple(rule.name for rule in RULES if rule.name not in asked),
+        families=len(seen),
+        entries=len(judged),
+        unbound=tuple(
+            "::".join(name[1:])
+            for name, family in seen.items()
+            # One without specializations only helps others, as does a function without values.
+            if name not in known and any(map(_says, family.specializations))
+        ),
+        findings=tuple(findings),
+        counts={rule.name: sum(f.rule == rule.name for f in findings) for rule in rules},
+        problems=scan.problems,
+    )
+
+
+def _says(entry: Entry) -> bool:
+    return entry.kind != "branch" or bool(entry.members)
+
+
+def family_name(family: Family) -> FamilyName:
+    """What tells a family from all others: two in one header can have the same name."""
+    return family.header, family.namespace, family.name
+
+
+def _finding(rule: Rule, subject: Subject, remark: Remark, source: HeaderSource) -> Finding:
+    where = place(source.data, remark.span, remark.word)
+    return Finding(
+        rule=rule.name,
+        severity=rule.severity,
+        header=subject.family.header,
+        family=subject.family.name,
+        args=subject.entry.args,
+        line=where.line,
+        column=where.column,
+        message=remark.message,
+        path=source.path,
+        text=where.text,
+        width=where.width,
+    )
+
+
+# All rules, by name.
+
+
+def for_tree(rules: Iterable[Rule], cub: Cub) -> tuple[Rule, ...]:
+    """Those that have a meaning for a tree; none is refused."""
+    found = tuple(rule for rule in rules if cub.has_returns or rule.configs)
+    if not found:
+        known = ", ".join(rule.name for rule in RULES if rule.configs)
+        message = f"no rule that is asked for judges {cub.called}'s headers"
+        raise InputError(message, f"Those that do: {known}")
+    return found
+
+
+def choose(only: Iterable[str], off: Iterable[str]) -> tuple[Rule, ...]:
+    """The rules that are asked for; a name that is none is refused."""
+    only, off = frozenset(only), frozenset(off)
+    known = [rule.name for rule in RULES]
+    if unknown := sorted((only | off) - set(known)):
+        raise InputError(f"no rule is called {unknown[0]!r}", f"Rules: {', '.join(known)}")
+    chosen = tuple(r for r in RULES if r.name not in off and (not only or r.name in only))
+    if not chosen:
+        raise InputError("every rule is switched off", f"Rules: {', '.join(known)}")
+    return chosen

@@ -1,1 +1,0 @@
-"""What tunings depend on beside their types and architecture, which no proof can know."""

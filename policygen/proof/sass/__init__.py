@@ -1,1 +1,0 @@
-"""Machine code before and after a change, kernel by kernel."""

@@ -1,0 +1,305 @@
+"""Writes the translation units that ask what CUB selects."""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from policygen import rendering
+from policygen.bindings.load import axis_type, is_constant, units_of
+from policygen.bindings.words import ladder, words
+from policygen.errors import InputError, UnprovableError
+from policygen.model.arch import arch_number
+from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
+from policygen.model.workload import Point, axes, in_words, point_of
+from policygen.paths import cache_failure, cache_folder, write_atomically
+from policygen.rendering import fill
+from policygen.trees.manifest import shipped
+
+TEMPLATE = "probe/unit.cu.j2"
+OPENED = "probe/opened.cu.j2"
+_WHOLE = "fields_of<::cuda::std::remove_cv_t<decltype(selected)>, counted.readable, taken_apart>"
+"""All that was selected, also what no binding names."""
+BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
+"""A family, and for each of its template parameters whether it is a `type` or a `value`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """A point of a call's axes; two are never the same one."""
+
+    call: Call
+    values: Mapping[str, str]
+
+    @property
+    def point(self) -> Point:
+        """The workload of a benchmark as a key."""
+        assert isinstance(self.call, BenchmarkBinding)
+        return point_of(self.call.name, self.values)
+
+    @property
+    def name(self) -> str:
+        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`; without a name where it has none."""
+        if isinstance(self.call, BenchmarkBinding):
+            return in_words(self.call.name, self.values)
+        return " ".join(axes(self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Workloads at one site, each of them on some architectures.
+
+    With families it is asked on a marked tree which entry is taken, else which values are used.
+    """
+
+    site: Site
+    points: tuple[Workload, ...]
+    archs: tuple[str, ...]
+    families: tuple[BoundFamily, ...] | None = None
+    traits: tuple[str, ...] = ()
+    """Of a marked policy selector: its members, which are told, too."""
+    since: bool = False
+    """Of values of returns: whether it is told since which architecture they are the same."""
+    whole: bool = True
+    """Whether all fields of a policy are asked for: not all structs can be taken apart."""
+
+    @property
+    def rows(self) -> tuple[tuple[Workload, str], ...]:
+        """What is answered, in the order of the answers' numbers."""
+        return tuple(product(self.points, self.archs))
+
+
+def context(sections: Sequence[Section], version: str) -> dict[str, object]:
+    """Gathers what a unit is rendered from; its rows are numbered through all sections."""
+    sites = {section.site.header: section.site.opened for section in sections}
+    opened = [
+        {"name": name, "macro": opening.macro, "header": opening.header}
+        for name, opening in sorted(sites.items())
+        if opening is not None
+    ]
+    return {
+        **({"opened": opened} if opened else {}),
+        "headers": sorted({section.site.header for section in sections}),
+        "marks": sorted({f.mark for s in sections for f, _ in s.families or ()}),
+        "counts": words().selectors.counts,
+        "returns": any(s.families is not None and s.site.is_selector for s in sections),
+        "includes": sorted({name for section in sections for name in _includes(section, version)}),
+        "ladder": [arch_number(arch) for arch in ladder()],
+        "sections": list(_sections(sections, version)),
+    }
+
+
+def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
+    """Finds the roles of a call whose sizes scale a count, in families or in the benchmark."""
+    units = [rule.unit for binding, _ in families for rule in binding.members.values()]
+    if isinstance(call, BenchmarkBinding):
+        units += [*call.units.values(), *units_of(call.name)]
+    has = {*call.roles, *(f"axis::{axis}" for axis in call.axes)}
+    return tuple(sorted({unit.of for unit in units if unit is not None} & has))
+
+
+def identity(rendered_from: Mapping[str, object]) -> str:
+    """Names what a unit would be, without rendering it."""
+    templates = (TEMPLATE, OPENED) if "opened" in rendered_from else (TEMPLATE,)
+    digest = hashlib.sha256()
+    for name in templates:
+        digest.update((rendering.folder("templates") / name).read_bytes())
+    digest.update(json.dumps(rendered_from).encode())
+    return digest.hexdigest()
+
+
+def render(rendered_from: Mapping[str, object]) -> str:
+    """Renders a unit, behind the headers that only a macro opens."""
+    unit = fill(TEMPLATE, rendered_from, trim=False)
+    return fill(OPENED, rendered_from, trim=False) + unit if "opened" in rendered_from else unit
+
+
+def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, object]]:
+    first = 0
+    for number, section in enumerate(sections):
+        site = section.site
+        yield {
+            "number": number,
+            "namespaces": site.namespace.split("::"),
+            "hub": site.hub,
+            "max_policy": site.max_policy,
+            "policy": site.policy,
+            "selector": site.is_selector,
+            "marked": section.families is not None,
+            "traits": bool(section.traits),
+            "since": section.since,
+            "carries": site.values.get(site.marked, "-1"),
+            "whole": section.families is None and section.whole,
+            "untuned": site.untuned,
+            "support": site.support,
+            "setup": site.setup,
+            "facts": _facts(section),
+            "archs": [arch_number(arch) for arch in section.archs],
+            "workloads": [
+                _workload(first + i * len(section.archs), point, section.families, version)
+                for i, point in enumerate(section.points)
+            ],
+        }
+        first += len(section.rows)
+
+
+def _includes(section: Section, version: str) -> Iterator[str]:
+    yield from section.site.includes
+    for point in section.points:
+        yield from axis_headers(point, version)
+
+
+def axis_headers(point: Workload, version: str) -> Iterator[str]:
+    """Finds the headers that the types of a workload come from, and its functors."""
+    yield from point.call.includes
+    for axis, text in point.values.items():
+        if axis in point.call.axes and not is_constant(text):
+            header = axis_type(text, version).header
+            if header:
+                yield header
+
+
+def _facts(section: Section) -> list[str]:
+    if section.families is None:
+        return _values(section.site, whole=section.whole)
+    traits = (f"value<traits.{name}>" for name in section.traits)
+    return [*_marks(section.site, section.families), *traits]
+
+
+def _values(site: Site, *, whole: bool) -> list[str]:
+    everything = _WHOLE if site.is_selector else "type<policy>"
+    return [
+        *([everything] if whole else []),
+        *(f"value<{text}>" for text in site.values.values()),
+        *(f"type<{text}>" for text in site.types.values()),
+        *(f"value<{text}>" for text in site.delay or ()),
+    ]
+
+
+def _marks(site: Site, families: Sequence[BoundFamily]) -> list[str]:
+    if site.is_selector:
+        return ["value<mark>"]
+    kinds = (f"type<::cuda::std::decay_t<decltype({text})>>" for text in site.values.values())
+    return [
+        f"value<{site.values[site.marked]}>",
+        f"family<{', '.join(kinds)}>",
+        *(_family(*family) for family in families),
+    ]
+
+
+def _family(family: FamilyBinding, kinds: Sequence[str]) -> str:
+    args = [
+        f"type<{arg}>" if kind == "type" else f"value<({arg})>"
+        for arg, kind in zip(family.args, kinds, strict=True)
+    ]
+    tuning = f"{family.name}<{', '.join(family.args)}>"
+    return f"family<{', '.join([f'value<entry_of<{tuning}>::id>', *args])}>"
+
+
+def _workload(
+    index: int, point: Workload, families: Sequence[BoundFamily] | None, version: str
+) -> dict[str, object]:
+    call, values = point.call, point.values
+    return {
+        "index": index,
+        "axes": [
+            axis_declaration(axis, text, version)
+            for axis, text in values.items()
+            if axis in call.axes
+        ],
+        "roles": call.roles,
+        "constants": call.constants,
+        "sized": [] if families is None else sized_roles(call, families),
+    }
+
+
+def axis_declaration(axis: str, text: str, version: str) -> str:
+    """Declares what a unit calls `axis::T`."""
+    if is_constant(text):
+        return f"static constexpr auto {axis} = {text};"
+    return f"using {axis} = {axis_type(text, version).cpp};"
+
+
+UNIT = "main.cu"
+NOTHING = "Nothing is said of it. Is this {} whole?"
+# # 12 "/folder/file.cuh" 1 3
+PLACE = re.compile(rb'^# (\d+) "((?:[^"\\\n]|\\.)*)"(?: [1-4])*$', re.M)
+
+
+# Marks units, so that what is made of one shows that it was made of it.
+
+
+def new_mark() -> str:
+    """Makes a name that nobody can know before: no header, and no answer to another question."""
+    return f"policygen_unit_{secrets.token_hex(16)}"
+
+
+def marked(unit: str, mark: str) -> str:
+    """Ends a unit with its mark, in what a device gets."""
+    return f"{unit}\n__device__ int {mark};\n"
+
+
+def made_of(path: Path, mark: str, compiler: str = "nvcc") -> bytes:
+    """Reads what a compiler made of a unit; nothing, and what it made of another, is an error."""
+    whole = NOTHING.format(compiler)
+    try:
+        made = path.read_bytes()
+    except FileNotFoundError:
+        made = b""
+    if not made:
+        raise InputError(f"{compiler} made nothing of a unit, and says that it did", whole)
+    if mark.encode() not in made:
+        raise InputError(f"what {compiler} made is not of the unit that it was given", whole)
+    return made
+
+
+def check_unnamed(preprocessed: bytes, source: Path) -> None:
+    """Raises where a header asked for the unit's name: nobody else knows its folder's."""
+    name = os.fsencode(source.parent.name)
+    at = 0
+    while (at := preprocessed.find(name, at)) >= 0:
+        start = preprocessed.rfind(b"\n", 0, at) + 1
+        at += len(name)
+        if not PLACE.match(preprocessed, start):
+            text = "asks for the name of the file that is compiled"
+            raise UnprovableError([f"{_place(preprocessed, start)}: it {text}"])
+
+
+def place_of(text: bytes, position: int) -> re.Match[bytes] | None:
+    """Finds the marker before a position, which names the file that its line comes from."""
+    start = position + 1
+    while start > 0:
+        start = max(0, text.rfind(b"\n# ", 0, start) + 1)
+        if place := PLACE.match(text, start):
+            return place
+    return None
+
+
+def _place(text: bytes, position: int) -> str:
+    """Names the line of a file that a position comes from."""
+    place = place_of(text, position)
+    if place is None:
+        return "the unit"
+    line = int(place[1]) + text.count(b"\n", place.end() + 1, position)
+    return f"{os.fsdecode(place[2])}:{line}"
+
+
+# Makes folders that stand before a tree and replace one of its headers.
+
+
+def overlay(name: str, data: bytes) -> str:
+    """Makes an include folder with one tuning header; the same content has the same one."""
+    digest = hashlib.sha256(data).hexdigest()[:32]
+    folder = cache_folder() / "overlay" / digest
+    path = folder / shipped().tree.tunings / name
+    try:
+        if not path.is_file() or path.read_bytes() != data:
+            write_atomically(path, data)
+    except OSError as error:
+        raise cache_failure(error) from error
+    return str(folder)

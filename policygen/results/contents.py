@@ -1,0 +1,151 @@
+"""What databases hold: algorithms, workloads, GPUs, versions, rows, failures, time spent."""
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from policygen.model.benchmarks import ParameterRange
+from policygen.model.results import (
+    CoveredWorkload,
+    DatabaseInfo,
+    DataWarning,
+    DbCoverage,
+    DbInfo,
+    FailureCount,
+    TableInfo,
+)
+from policygen.model.workload import BASE
+from policygen.results.cases import Case, fits
+from policygen.results.database import Database, Rows, open_all, read_rows
+from policygen.results.imported import imported_facts
+from policygen.results.ranking import ANY, Warnings, open_cases
+from policygen.results.sessions import algorithm_of
+
+_FAILED = {"builds": "build", "runs": "run"}
+
+
+def describe(paths: Sequence[Path], pattern: re.Pattern[str] = ANY) -> DbInfo:
+    """What some databases hold."""
+    warnings = Warnings()
+    with open_all(paths) as databases:
+        found = tuple(_database(database, pattern, warnings) for database in databases)
+    return DbInfo(databases=found, warnings=warnings.all)
+
+
+def file_sha256(path: Path) -> str:
+    """What names the content of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _database(database: Database, pattern: re.Pattern[str], warnings: Warnings) -> DatabaseInfo:
+    tables = tuple(
+        _table(database, read_rows(database, table, {}, warnings.add))
+        for table in database.tables
+        if pattern.match(table.algorithm)
+    )
+    return DatabaseInfo(
+        path=str(database.path),
+        sha256=file_sha256(database.path),
+        layout=database.layout,
+        tables=tables,
+        failures=tuple(f for f in _failures(database) if pattern.match(f.algorithm)),
+        build_seconds=_seconds(database, "builds"),
+        run_seconds=_seconds(database, "runs"),
+    )
+
+
+def _table(database: Database, rows: Rows) -> TableInfo:
+    table = rows.table
+    axes = {
+        axis: tuple(dict.fromkeys(point[index] for point in rows.points))
+        for index, axis in enumerate(table.rt_axes)
+    }
+    keys = sorted(rows.keys, key=lambda key: (key.gpu, key.ctk, key.cccl))
+    return TableInfo(
+        algorithm=table.algorithm,
+        subbench=table.subbench,
+        rows=int(np.size(rows.center)) + rows.unusable,
+        unusable=rows.unusable,
+        variants=len(set(rows.variants) - {BASE}),
+        workloads=tuple(dict(zip(table.ct_axes, w, strict=True)) for w in rows.workloads),
+        keys=tuple(keys),
+        axes=axes,
+        declared=any(key[:2] == (table.algorithm, table.subbench) for key in database.declared),
+        values={
+            name: dict(texts)
+            for (algorithm, name), texts in imported_facts(database).values.items()
+            if algorithm == table.algorithm
+        },
+    )
+
+
+def _failures(database: Database) -> Iterator[FailureCount]:
+    for log in database.logs:
+        counts: Counter[tuple[str, str]] = Counter()
+        rows = database.connection.execute(f"SELECT bench, code FROM {log}")  # noqa: S608  fixed
+        for bench, code in rows:
+            if str(code) != "0":
+                counts[algorithm_of(str(bench)), str(code)] += 1
+        for (algorithm, code), count in sorted(counts.items()):
+            kind = "build" if log == "builds" else "run"
+            yield FailureCount(kind=kind, algorithm=algorithm, code=code, count=count)
+
+
+def _seconds(database: Database, log: str) -> float | None:
+    if log not in database.logs:
+        return None
+    rows = database.connection.execute(f"SELECT elapsed FROM {log}")  # noqa: S608
+    known = [cell for (cell,) in rows if isinstance(cell, float | int) and math.isfinite(cell)]
+    total = float(sum(known))
+    return total if known and math.isfinite(total) else None
+
+
+Spaces = Mapping[str, Sequence[ParameterRange]]
+
+
+# How much of the search space was measured, workload by workload.
+
+
+def cover(
+    paths: Sequence[Path],
+    spaces: Spaces,
+    pattern: re.Pattern[str] = ANY,
+    axes: Mapping[str, frozenset[str]] | None = None,
+) -> DbCoverage:
+    """Complete variants against the size of the search space; base is no variant."""
+    warnings = Warnings()
+    with open_cases(paths, warnings, pattern, axes) as cases:
+        found = tuple(_workload(case, spaces.get(case.algorithm), warnings) for case in cases)
+    return DbCoverage(workloads=found, warnings=warnings.all)
+
+
+def _workload(
+    case: Case, space: Sequence[ParameterRange] | None, warnings: Warnings
+) -> CoveredWorkload:
+    complete = np.all([(part.repeats > 0).all(axis=1) for part in case.parts], axis=0)
+    measured = [v for v, done in zip(case.variants, complete, strict=True) if done and v != BASE]
+    inside = measured if space is None else [v for v in measured if fits(v, space)]
+    if len(inside) < len(measured):
+        stranger = next(v for v in measured if v not in set(inside))
+        warnings.add(
+            DataWarning(
+                database=" + ".join(case.files),
+                table=case.algorithm,
+                message=f"variants such as {stranger} do not fit the search space",
+                count=len(measured) - len(inside),
+            )
+        )
+    total = None if space is None else prod(len(p.values) for p in space)
+    return CoveredWorkload(
+        **case.measured,
+        covered=len(inside),
+        variants=total,
+        share=len(inside) / total if total else None,
+    )

@@ -1,0 +1,221 @@
+"""What rocPRIM's benchmarks write: JSON of Google Benchmark, with names that say what ran.
+
+One file holds many algorithms, types and configurations. Each row is one repetition of one of them,
+whose time is the mean of its iterations; an iteration launches the algorithm several times, after
+launches that warm up. Rows that are aggregates of others count where there are no others.
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from policygen.errors import InputError
+from policygen.results.tuners.documents import (
+    LETTERS,
+    MOST_ENTRIES,
+    NO_TIME,
+    TunedEntry,
+    TunedFailure,
+    TunedFile,
+    TunedTimes,
+    TunedValue,
+    is_rate,
+    kind_of,
+    listed_at,
+    members,
+    parse_json,
+    quoted,
+    seconds_of,
+    text_at,
+    written,
+)
+from policygen.results.tuners.points import json_value
+from policygen.rocprim.result_names import (
+    LIBRARY,
+    RocprimName,
+    context_arch,
+    context_clocks,
+    context_device,
+    number_of,
+    parse_name,
+)
+from policygen.untrusted import visible
+
+name = "rocPRIM's benchmark results"
+PROGRAM = "Google Benchmark"
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+RATES = ("items_per_second", "bytes_per_second")
+AGGREGATE, MEAN, DEVIATION = "aggregate", "mean", "stddev"
+_Config = tuple[tuple[str, str], ...]
+_Key = tuple[str, tuple[tuple[str, str], ...]]
+"""An algorithm, and its types."""
+
+
+@dataclass(slots=True)
+class _Runs:
+    """The rows of one configuration."""
+
+    values: Mapping[str, TunedValue] | None
+    samples: list[float] = field(default_factory=list)
+    works: list[float] = field(default_factory=list)
+    first: int = 0
+    failures: list[tuple[int, TunedFailure]] = field(default_factory=list)
+    mean: TunedTimes | TunedFailure | None = None
+    deviation: float | None = None
+
+
+def is_it(data: bytes) -> bool:
+    """Whether a file is such results, of rocPRIM's benchmarks or of ones that are called so."""
+    head = data[: 1 << 22]
+    return (
+        head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        and all(f'"{key}"'.encode() in head for key in ("context", "benchmarks"))
+        and (b'"hdp_' in head or (b"lvl" in head and b"algo" in head))
+    )
+
+
+def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
+    """What it says of each algorithm with each combination of types."""
+    document = members(path, "the document", parse_json(path, data))
+    context = members(path, "context", document.get("context"))
+    rows = listed_at(path, "benchmarks", document.get("benchmarks"))
+    if not rows:
+        raise InputError(f"{path}: there is no benchmark", "Nothing was measured yet.")
+    arch = context_arch(path, context)
+    device = context_device(path, context, arch)
+    size = number_of(context.get("size"))
+    date = text_at(path, "context date", context.get("date")) or ""
+    parts = _gathered(path, rows)
+    return tuple(
+        TunedFile(
+            path=path,
+            program=PROGRAM,
+            device=device,
+            kernel=algorithm,
+            size=str(size) if size else None,
+            parameters=dict.fromkeys(next(filter(None, (one.values for one in runs)), {}), ()),
+            entries=tuple(entry for one in runs for entry in _entries(one, date)),
+            library=LIBRARY,
+            workload=dict(workload),
+            arch=arch,
+            clocks=context_clocks(context),
+        )
+        for (algorithm, workload), runs in parts.items()
+    )
+
+
+def _gathered(path: Path, rows: list[Any]) -> dict[_Key, list[_Runs]]:
+    """Rows by algorithm and types, and by configuration within them."""
+    named = lru_cache(maxsize=1 << 12)(parse_name)
+    found: dict[_Key, dict[_Config | None, _Runs]] = {}
+    for number, one in enumerate(islice(rows, MOST_ENTRIES + 1)):
+        if number == MOST_ENTRIES:
+            raise InputError(f"{path}: more than {MOST_ENTRIES:,} benchmarks")
+        place = f"benchmarks[{number}]"
+        cells = members(path, place, one)
+        told = _name(path, place, cells, named)
+        here = found.setdefault((told.algorithm, tuple(sorted(told.workload.items()))), {})
+        runs = here.setdefault(_config(told), _Runs(told.config, first=number))
+        _add(runs, number, cells, told.aggregate)
+    return {key: list(here.values()) for key, here in found.items()}
+
+
+def _config(told: RocprimName) -> _Config | None:
+    """A configuration as a key: 1 and `true` are not the same."""
+    if told.config is None:
+        return None
+    return tuple(sorted((key, json_value(value)) for key, value in told.config.items()))
+
+
+def _name(path: Path, place: str, cells: Mapping[str, Any], named: Any) -> RocprimName:
+    text = cells.get("name")
+    if not isinstance(text, str):
+        raise InputError(f"{path}: {place} name is {kind_of(text)}, and not a text")
+    try:
+        found: RocprimName = named(text)
+    except ValueError as error:
+        raise InputError(
+            f"{path}: {place} is called {quoted(text)}: {error}",
+            "Names that say it are written with: --name_format json",
+        ) from error
+    return found
+
+
+def _add(runs: _Runs, number: int, cells: Mapping[str, Any], ending: str) -> None:
+    """One more row: a repetition, or what all repetitions are together."""
+    is_one = cells.get("run_type", AGGREGATE if ending else "") != AGGREGATE
+    aggregate = "" if is_one else str(cells.get("aggregate_name", ending))
+    if not is_one and aggregate not in {MEAN, DEVIATION}:
+        return
+    unit = cells.get("time_unit", "ns")
+    scale = UNITS.get(unit) if isinstance(unit, str) else None
+    if aggregate == DEVIATION:
+        runs.deviation = seconds_of(cells.get("real_time"), scale) if scale else None
+        return
+    outcome = _outcome(cells, scale)
+    if aggregate == MEAN:
+        time = outcome if isinstance(outcome, TunedFailure) else TunedTimes(outcome, ())
+        runs.mean = time
+    elif isinstance(outcome, TunedFailure):
+        runs.failures.append((number, outcome))
+    else:
+        runs.first = runs.first if runs.samples else number
+        runs.samples.append(outcome)
+        if "items_per_second" in cells:
+            runs.works.append(cells["items_per_second"] * outcome)
+
+
+def _outcome(cells: Mapping[str, Any], scale: float | None) -> float | TunedFailure:
+    """Seconds, or why there are none."""
+    for flag, message, kind in (
+        ("error_occurred", "error_message", "error"),
+        ("skipped", "skip_message", "invalid"),
+    ):
+        if cells.get(flag, False) is not False:
+            why = visible(str(cells.get(message, "it failed"))[:LETTERS])
+            return TunedFailure("error" if kind == "error" else "invalid", f"{PROGRAM}: {why}")
+    if "real_time" not in cells:
+        return TunedFailure("untimed", "it has no time")
+    if scale is None:
+        return TunedFailure("untimed", f"its time_unit, {written(cells['time_unit'])}, is none")
+    time = seconds_of(cells["real_time"], scale)
+    if time is None:
+        return TunedFailure("untimed", f"its time, {written(cells['real_time'])}, is {NO_TIME}")
+    for key in RATES:
+        if key in cells and not is_rate(cells[key]):
+            return TunedFailure("untimed", f"its {key}, {written(cells[key])}, is no rate")
+    return time
+
+
+def _entries(runs: _Runs, date: str) -> Iterator[TunedEntry]:
+    """The repetitions as samples of one measurement; where any failed, they are none.
+
+    What all of them are together counts where a file has kept nothing else.
+    """
+    failures = list(runs.failures)
+    if runs.samples:
+        outcome = TunedTimes(None, tuple(runs.samples))
+    elif isinstance(runs.mean, TunedTimes):
+        outcome = TunedTimes(runs.mean.mean, (), runs.deviation)
+    elif not failures:
+        failures = [(runs.first, runs.mean or TunedFailure("untimed", "it has no time"))]
+    if not failures:
+        yield _entry(runs, runs.first, outcome, date)
+    for number, failure in failures:
+        yield _entry(runs, number, failure, date)
+
+
+def _entry(runs: _Runs, number: int, outcome: TunedTimes | TunedFailure, date: str) -> TunedEntry:
+    place = f"benchmarks[{number}]"
+    return TunedEntry(
+        values=runs.values or {},
+        outcome=outcome,
+        at=f"{date} {place}",
+        place=place,
+        is_default=runs.values is None,
+        work=statistics.median(runs.works) if runs.works else None,
+    )

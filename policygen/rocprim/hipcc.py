@@ -1,0 +1,410 @@
+"""Finds hipcc: which clang it starts, with which options, and what that compiles for.
+
+hipcc is a script that puts some of its arguments into a command of a shell. It is asked about a
+file of ours, and what it would start is started for all others: no path of a tree gets to a shell.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from policygen import rendering
+from policygen.cache import digest
+from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
+from policygen.model.machine_code import Kernel
+from policygen.process import named_folder, run, which
+from policygen.proof.compile import file_digest
+from policygen.proof.toolchain import program
+
+PROGRAM = "hipcc"
+VARIABLE = "ROCM_PATH"
+INSTALLED = Path("/opt/rocm/bin/hipcc")
+"""Where AMD's own installers put it."""
+DEVICE = "--cuda-device-only"
+OFFLOAD = "--offload-arch="
+ASKED = "gfx90a"
+"""Any architecture that all releases of hipcc know."""
+SECONDS = 120.0
+# Beside an nvcc it would start that.
+_PLATFORM = {"HIP_PLATFORM": "amd"}
+_VERBOSE = {"HIPCC_VERBOSE": "1"}
+_LOG = "options"
+_TO_ASSEMBLY = ("-S", "-o", "unit.s", "-x", "hip", "unit.hip")
+# HIP version: 5.2.21153-0
+_RELEASE = re.compile(r"^HIP version: ([\d.]+)", re.M)
+# Debian clang version 15.0.6; AMD clang version 17.0.0 (https://github.com/…)
+_CLANG = re.compile(r"\bclang version ([\d.]+)")
+# hipcc-cmd: /usr/bin/clang++-15  --rocm-path=/usr -O3 -E -o "unit.ii" -x hip unit.hip
+_COMMAND = re.compile(r"^hipcc-cmd: (.+)$", re.M)
+# "-mlink-builtin-bitcode" "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode/ocml.bc"
+_BITCODE = re.compile(r'"-mlink-builtin-bitcode" "((?:[^"\\]|\\.)*)"')
+_NONE = "it does not say which code it links"
+
+
+@dataclass(frozen=True, slots=True)
+class Hipcc:
+    """One hipcc, and the clang that it starts."""
+
+    path: Path
+    version: str
+    """HIP's."""
+    clang_version: str
+    clang: str
+    options: tuple[str, ...]
+    """What hipcc itself gives to clang."""
+
+    @property
+    def name(self) -> str:
+        """Names it as outputs do: `hipcc 5.2.21153 (clang 15.0.6)`."""
+        return f"hipcc {self.version} (clang {self.clang_version})"
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTarget:
+    """Whether an architecture is compiled for."""
+
+    arch: str
+    identity: str = ""
+    """Names what clang links into all code for it; nothing where it does not compile."""
+    refusal: str = ""
+    """Why it does not."""
+
+
+def to_install() -> str:
+    """What helps where hipcc is missing."""
+    return (
+        "Install it: apt-get install hipcc, or AMD's ROCm. It is looked for where --hipcc says, in"
+        f" {VARIABLE}, on PATH and in {INSTALLED.parent}."
+    )
+
+
+def find_hipcc(named: Path | None = None, environment: Mapping[str, str] | None = None) -> Hipcc:
+    """Finds hipcc: what is named, that of `ROCM_PATH`, on PATH, or in `/opt/rocm`."""
+    if named is not None:
+        if not named.is_file():
+            raise MissingToolError(f"{named} (from --hipcc)", "Name the file: --hipcc /…/bin/hipcc")
+        return _describe(named.absolute())
+    for candidate in _candidates(os.environ if environment is None else environment):
+        if candidate.is_file():
+            return _describe(candidate)
+    raise MissingToolError(PROGRAM, to_install())
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
+    # The variable may name headers alone.
+    if root := named_folder(VARIABLE, environment):
+        yield root / "bin" / PROGRAM
+    if found := which(PROGRAM, environment):
+        yield Path(found)
+    yield INSTALLED
+
+
+@cache
+def _describe(path: Path) -> Hipcc:
+    told = run([str(path), "--version"], limit=SECONDS, install=to_install(), more=_PLATFORM)
+    release, clang = _RELEASE.search(told), _CLANG.search(told)
+    if release is None or clang is None:
+        raise _broken(path, "does not tell its release")
+    command = _command(path)
+    return Hipcc(path, release[1], clang[1], command[0], tuple(command[1:]))
+
+
+def _command(path: Path) -> list[str]:
+    """What hipcc starts, without what it was given."""
+    given = ["-E", DEVICE, f"{OFFLOAD}{ASKED}"]
+    files = ["-o", "unit.ii", "unit.hip"]
+    with _trial() as folder:
+        told = run(
+            [str(path), *given, *files],
+            folder=Path(folder),
+            limit=SECONDS,
+            install=to_install(),
+            more={**_PLATFORM, **_VERBOSE},
+        )
+    match = _COMMAND.search(told)
+    try:
+        words = shlex.split(match[1]) if match else []
+    except ValueError:
+        words = []
+    left = [word for word in words if word not in {*given, *files, "-x", "hip"}]
+    if not left or not left[0].startswith("/") or len(words) - len(left) < len(given) + len(files):
+        raise _broken(path, "does not tell what it starts")
+    return left
+
+
+def _trial() -> "TemporaryDirectory[str]":
+    folder = TemporaryDirectory(prefix="policygen-")
+    source = rendering.folder("templates") / "probe" / "trial.hip"
+    (Path(folder.name) / "unit.hip").write_bytes(source.read_bytes())
+    return folder
+
+
+def _broken(path: Path, why: str) -> MissingToolError:
+    return MissingToolError(f"a working hipcc ({path} {why})", to_install())
+
+
+@cache
+def find_target(hipcc: Hipcc, arch: str) -> CompileTarget:
+    """Compiles a kernel for an architecture, to see what is linked into it."""
+    try:
+        return CompileTarget(arch, identity=_linked(hipcc, arch))
+    except PolicygenError as error:
+        return CompileTarget(arch, refusal=_why(error))
+
+
+def compile_trial(hipcc: Hipcc) -> str:
+    """Compiles a kernel; what fails is raised."""
+    return _linked(hipcc, ASKED)
+
+
+def _linked(hipcc: Hipcc, arch: str) -> str:
+    with _trial() as folder:
+        log = Path(folder) / _LOG
+        run(
+            [hipcc.clang, *hipcc.options, DEVICE, f"{OFFLOAD}{arch}", *_TO_ASSEMBLY],
+            folder=Path(folder),
+            limit=SECONDS,
+            install=to_install(),
+            more={"CC_PRINT_OPTIONS": "1", "CC_PRINT_OPTIONS_FILE": str(log)},
+        )
+        told = log.read_text(errors="replace") if log.is_file() else ""
+    contents = [file_digest(path) for path in _BITCODE.findall(told)]
+    if not contents or None in contents:
+        raise InputError(f"{hipcc.name}: {_NONE}")
+    parts = [one for one in contents if one is not None]
+    clang = program(Path(hipcc.clang).resolve())
+    return digest(hipcc.version, hipcc.clang_version, clang, *hipcc.options, *parts)
+
+
+def _why(error: PolicygenError) -> str:
+    words = error.stderr if isinstance(error, ProcessError) else str(error)
+    rows = [row.strip() for row in words.splitlines() if row.strip()]
+    told = next((row for row in rows if "error" in row), rows[0] if rows else "it says nothing")
+    # cannot find ROCm device library for gfx1102; provide its path via …
+    return (told.partition("error: ")[2] or told).partition("; ")[0]
+
+
+NOTHING = "Nothing is compared with it."
+# \ts_load_dword s0, s[4:5], 0x4 ; comment; .ascii "a;b"
+_LINE = re.compile(r'((?:[^";]|"(?:[^"\\]|\\.)*")*)(?:;.*)?')
+# \t.type _ZN7rocprim…,@function
+_TYPE = re.compile(r"\t\.type\t(\S+),@(function|object)")
+# .LBB0_12:, .Lpost_getpc3:
+_LABEL = re.compile(r"(\.L\w+):")
+_LABELS = re.compile(r"\.L[\w.$]+")
+# rocprim_table.3@rel32@lo+4
+_NAMES = re.compile(r"[A-Za-z_.$][\w.$]*")
+# \t.amdhsa_kernel _ZN7rocprim…
+# \t.size\t_ZN7rocprim…, .Lfunc_end0-_ZN7rocprim…
+_SIZE = re.compile(r"\t\.size\t(\S+), ")
+_DESCRIPTOR = "\t.amdhsa_kernel "
+_DESCRIBED = "\t.end_amdhsa_kernel"
+_BEGIN, _END = "\t.amdgpu_metadata", "\t.end_amdgpu_metadata"
+_KERNELS = "amdhsa.kernels:"
+_ENTRY = "  - "
+# .vgpr_count:     14
+_COUNT = re.compile(r"\.(\w+): +(\d+)")
+_NAMED = re.compile(r"\.(name|symbol): +(\S+)")
+# Where debuggers look; no code depends on it.
+_DEBUG = re.compile(r"\s*\.(?:loc|file|cfi_\w+)\b")
+# What clang writes nowhere, and what gives other lines another meaning: of inline assembly.
+_FOREIGN = re.compile(
+    r"\s*\.(?:macro|altmacro|purgem|include|incbin|if\w*|rept|irpc?|org|previous|\w*section)\b"
+)
+_SECTION = re.compile(r"\t\.section\t")
+_EMPTY = ["s_endpgm"]
+RESOURCES = {
+    "vgpr_count": "REG",
+    "sgpr_count": "SGPR",
+    "agpr_count": "AGPR",
+    "group_segment_fixed_size": "SHARED",
+    "private_segment_fixed_size": "STACK",
+}
+_THREADS = "max_flat_workgroup_size"
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbol:
+    """A function or an object, with its lines."""
+
+    name: str
+    kind: str
+    lines: tuple[str, ...]
+
+
+# Reads the assembly that clang makes for GPUs of AMD: kernels, with all that belongs to each.
+
+
+def read_assembly(text: str, source: str) -> tuple[Kernel, ...]:
+    """The kernels of an assembly, by name; one that is cut short, or has none, is an error.
+
+    A kernel has its instructions, how it is launched, and behind them the functions and objects
+    that it names. One that does nothing is left out: it stands for other targets.
+    """
+    lines = [_plain(line) for line in text.split("\n")]
+    _check_own(lines, source)
+    symbols = {one.name: one for one in _symbols(lines, source)}
+    launched = frozenset(_launched(lines, source))
+    told = dict(_metadata(lines, source))
+    if launched != told.keys():
+        name = min(launched ^ told.keys())
+        raise _unreadable(source, f"{name} has no {'metadata' if name in launched else 'code'}")
+    lost = sorted(name for name in launched if name not in symbols)
+    if lost:
+        raise _unreadable(source, f"{lost[0]} has no code")
+    found = []
+    for name in sorted(launched):
+        code = _code(symbols[name], source)
+        if [row for row in code if not row.startswith(".")] == _EMPTY:
+            continue
+        rest = (*told[name], *_reached(name, symbols, source))
+        found.append(_kernel(name, (*code, *rest), told[name]))
+    if not found:
+        raise _unreadable(source, "it has no kernel that does anything")
+    return tuple(found)
+
+
+def sealed(kernel: Kernel) -> Kernel:
+    """The same with a digest in place of its code."""
+    code = hashlib.sha256("\n".join(kernel.code).encode()).hexdigest()
+    return kernel.model_copy(update={"code": (code,)})
+
+
+def _plain(line: str) -> str:
+    """A line without its comment."""
+    match = _LINE.fullmatch(line)
+    return (match[1] if match else line).rstrip()
+
+
+def _check_own(lines: Sequence[str], source: str) -> None:
+    """Refuses what would make the same lines other code, or hide some of them.
+
+    A header may hold assembly; what it says within a function is compared as it stands there.
+    """
+    for line in lines:
+        if _FOREIGN.match(line) and not _SECTION.match(line):
+            raise _unreadable(source, f"{line.strip()!r} is not clang's")
+
+
+def _kernel(name: str, code: tuple[str, ...], told: Sequence[str]) -> Kernel:
+    counts = {match[1]: int(match[2]) for row in told if (match := _COUNT.fullmatch(row))}
+    resources = {word: counts.get(key, 0) for key, word in RESOURCES.items()}
+    return Kernel(name=name, code=code, resources=resources, max_threads=counts.get(_THREADS))
+
+
+def _symbols(lines: Sequence[str], source: str) -> Iterator[_Symbol]:
+    """Each from its label to its size, with all that stands there; both are there once."""
+    kinds = {m[1]: m[2] for line in lines if (m := _TYPE.fullmatch(line))}
+    starts, ends = defaultdict(list), defaultdict(list)
+    for at, line in enumerate(lines):
+        if match := _SIZE.match(line):
+            ends[match[1]].append(at)
+        elif line.endswith(":"):
+            starts[line.removesuffix(":")].append(at)
+    for name, kind in kinds.items():
+        if not starts[name]:
+            continue  # declared here, and defined elsewhere
+        if len(starts[name]) != 1 or len(ends[name]) != 1 or starts[name] >= ends[name]:
+            raise _unreadable(source, f"{name} has no one end: it is cut short")
+        yield _Symbol(name, kind, tuple(lines[starts[name][0] + 1 : ends[name][0]]))
+
+
+def _launched(lines: Sequence[str], source: str) -> Iterator[str]:
+    """The functions of which it is said how they are launched: kernels."""
+    for start, line in enumerate(lines):
+        if line.startswith(_DESCRIPTOR):
+            name = line.removeprefix(_DESCRIPTOR).strip()
+            rest = range(start + 1, len(lines))
+            ends = (_DESCRIBED, _DESCRIPTOR)
+            end = next((n for n in rest if lines[n].startswith(ends)), None)
+            if end is None or not lines[end].startswith(_DESCRIBED):
+                raise _unreadable(source, f"how {name} is launched has no end: it is cut short")
+            yield name
+
+
+def _metadata(lines: Sequence[str], source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What the runtime is told of each kernel: its arguments, and what it needs."""
+    if lines.count(_BEGIN) != 1 or lines.count(_END) != 1:
+        raise _unreadable(source, "it has no metadata: it is cut short")
+    rows = lines[lines.index(_BEGIN) : lines.index(_END)]
+    if _KERNELS not in rows:
+        raise _unreadable(source, "no kernel is recognised in it")
+    start = rows.index(_KERNELS) + 1
+    entries: list[list[str]] = []
+    for row in rows[start:]:
+        if row and not row.startswith(" "):
+            break
+        if row.startswith(_ENTRY):
+            entries.append([])
+        if row.strip() and entries:
+            entries[-1].append(row[len(_ENTRY) :])
+    for entry in entries:
+        # Of the kernel itself: what stands deeper is of an argument.
+        names = {m[1]: m[2].strip("'") for row in entry if (m := _NAMED.fullmatch(row))}
+        if "name" not in names:
+            raise _unreadable(source, "a kernel's metadata does not name it")
+        yield names["name"], tuple(_joined(row for row in entry if not _NAMED.fullmatch(row)))
+
+
+def _joined(rows: Iterable[str]) -> list[str]:
+    """One row for each thing that is told, whatever it is made of."""
+    found: list[str] = []
+    for row in rows:
+        if row.startswith(".") or not found:
+            found.append(" ".join(row.split()))
+        else:
+            found[-1] += " " + " ".join(row.split())
+    return found
+
+
+def _code(symbol: _Symbol, source: str) -> tuple[str, ...]:
+    """All that it is made of; where it jumps to is told as a distance.
+
+    Its own name does not count: how it is launched stands in it, by its name.
+    """
+    found: list[str] = []
+    labels: dict[str, int] = {}
+    own = re.compile(rf"(?<![\w$]){re.escape(symbol.name)}(?![\w$])")
+    for line in symbol.lines:
+        if match := _LABEL.fullmatch(line):
+            labels[match[1]] = len(found)
+        elif line.strip() and not _DEBUG.match(line):
+            found.append(own.sub("@", " ".join(line.split())))
+    if all(row.startswith(".") for row in found):
+        raise _unreadable(source, f"{symbol.name} has no code")
+    return tuple(_with_distances(row, at, labels) for at, row in enumerate(found))
+
+
+def _with_distances(row: str, at: int, labels: Mapping[str, int]) -> str:
+    """`s_branch .LBB0_7` as `s_branch +0x1c`: what a label is called does not matter."""
+    return _LABELS.sub(
+        lambda match: f"{labels[match[0]] - at:+#x}" if match[0] in labels else match[0], row
+    )
+
+
+def _reached(name: str, symbols: Mapping[str, _Symbol], source: str) -> Iterator[str]:
+    """The functions and objects that a kernel names, and those that these name."""
+    seen, waiting = {name}, [name]
+    while waiting:
+        lines = symbols[waiting.pop(0)].lines
+        for one in (word for line in lines for word in _NAMES.findall(line)):
+            if one in symbols and one not in seen:
+                seen.add(one)
+                waiting.append(one)
+                other = symbols[one]
+                yield f".{other.kind} {one}"
+                if other.kind == "function":
+                    yield from _code(other, source)
+                else:
+                    yield from (" ".join(line.split()) for line in other.lines)
+
+
+def _unreadable(source: str, why: str) -> InputError:
+    return InputError(f"{source}: {why}", NOTHING)

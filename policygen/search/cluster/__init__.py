@@ -1,1 +1,0 @@
-"""A search on the workers of a Dask cluster: what travels, what they do, who asks them."""

@@ -1,1 +1,0 @@
-"""What to try next: each way to search a space, under one protocol."""

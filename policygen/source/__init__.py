@@ -1,1 +1,0 @@
-"""Bytes of headers and benchmarks to the model; libclang lives here alone."""

@@ -1,1 +1,0 @@
-"""Benchmark sources: what there is to tune, and on which workloads."""

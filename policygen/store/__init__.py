@@ -1,0 +1,1 @@
+"""Writes files so that nothing is lost: replacement of all or none, the journal, undo."""

@@ -1,0 +1,107 @@
+"""Reading what may be missing, looping or forbidden: every failure names the path."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from policygen.errors import InputError
+from policygen.model.trees import Cub
+from policygen.opening import NotOpenedError, read_inside
+
+_REMEDIES = {
+    errno.EACCES: "make it readable, or name another tree with --cub",
+    errno.EPERM: "make it readable, or name another tree with --cub",
+    errno.ELOOP: "a symbolic link leads back to itself: remove it, or name another tree with --cub",
+    errno.ENOENT: "it was there a moment ago: run the command again",
+    errno.EROFS: "set POLICYGEN_CUB_HEADERS to a folder that can be written",
+}
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+
+
+def failure(action: str, path: Path, error: OSError) -> InputError:
+    """`cannot read FILE: Permission denied`, with what can be done about it."""
+    reason = error.strerror or str(error)
+    return InputError(f"cannot {action} {path}: {reason}", _REMEDIES.get(error.errno or 0))
+
+
+def read(path: Path, root: Path) -> bytes:
+    """The bytes of a file of the tree at `root`."""
+    try:
+        return read_inside(root, path)
+    except NotOpenedError as error:
+        raise InputError(f"cannot read {path}: {error.reason}", error.remedy) from error
+    except OSError as error:
+        raise failure("read", path, error) from error
+
+
+def listing(folder: Path) -> tuple[Path, ...]:
+    """What a folder holds, sorted by name."""
+    try:
+        return tuple(sorted(folder.iterdir()))
+    except OSError as error:
+        raise failure("list", folder, error) from error
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file; a path that cannot be followed is an error, not a no."""
+    return stat.S_ISREG(_mode(path))
+
+
+def seems_file(path: Path) -> bool:
+    """The same for a search, which passes by what it may not read."""
+    try:
+        return is_file(path)
+    except InputError:
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder; a path that cannot be followed is an error, not a no."""
+    return stat.S_ISDIR(_mode(path))
+
+
+def absolute(path: Path | str, base: Path) -> Path:
+    """A path against a base, without `..`; symbolic links stay as the user named them."""
+    expanded = os.path.expanduser(path)  # noqa: PTH111  Path.expanduser raises for ~nobody
+    return Path(os.path.abspath(base / expanded))  # noqa: PTH100  keeps symbolic links
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return 0
+        raise failure("read", path, error) from error
+    except ValueError as error:
+        raise InputError(f"{str(path)!r} is no path: {error}") from error
+
+
+# Which files differ between two trees.
+
+
+def changed_files(before: Cub, after: Cub) -> tuple[Path, ...]:
+    """Files and folders that differ, or that one tree lacks, as the tree after has them."""
+    pairs = zip(before.include_folders, after.include_folders, strict=False)
+    try:
+        found = {path for old, new in pairs for path in _changed(Path(old), Path(new))}
+    except (OSError, RuntimeError) as error:  # Python calls links in a circle a runtime error
+        raise InputError(f"cannot compare {after.root} with {before.root}: {error}") from error
+    return tuple(sorted(found))
+
+
+def _changed(old: Path, new: Path) -> Iterator[Path]:
+    if old.resolve() == new.resolve():
+        return
+    if old.is_dir() and new.is_dir():
+        for name in {path.name for folder in (old, new) for path in folder.iterdir()}:
+            yield from _changed(old / name, new / name)
+    elif not (old.is_file() and new.is_file()) or not _same(old, new):
+        yield new
+
+
+def _same(old: Path, new: Path) -> bool:
+    """What is of another size needs not be read."""
+    return old.stat().st_size == new.stat().st_size and old.read_bytes() == new.read_bytes()

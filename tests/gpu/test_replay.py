@@ -1,0 +1,93 @@
+"""What a replay asks, tells and counts."""
+
+import pytest
+
+from policygen.gpu.replay import best_after, curve_of, reached, replay
+from policygen.gpu.strategy import AskedVariant
+
+
+class Scripted:
+    """Asks for numbers in their order, and writes down what it is told, and when."""
+
+    def __init__(self, count):
+        self.left = [(number,) for number in range(count)]
+        self.log = []
+
+    def ask(self, count):
+        asked, self.left = self.left[:count], self.left[count:]
+        self.log.append(("asked", len(asked)))
+        return asked
+
+    def tell(self, outcomes):
+        self.log.append(("told", *(one.score for one in outcomes)))
+
+
+TOLD = {(number,): number / 10 for number in range(10)}
+
+
+def test_a_batch_is_told_before_the_next_is_asked_for():
+    strategy = Scripted(5)
+    found = replay(strategy, TOLD, most=99, batch=2)
+    assert found.evaluated == ((0,), (1,), (2,), (3,), (4,))
+    assert strategy.log == [
+        ("asked", 2),
+        ("told", 0.0, 0.1),
+        ("asked", 2),
+        ("told", 0.2, 0.3),
+        ("asked", 1),
+        ("told", 0.4),
+        ("asked", 0),
+    ]
+
+
+def test_or_one_batch_later_and_all_are_told_in_the_end():
+    strategy = Scripted(4)
+    replay(strategy, TOLD, most=99, batch=2, late=1)
+    assert strategy.log == [
+        ("asked", 2),
+        ("asked", 2),
+        ("told", 0.0, 0.1),
+        ("asked", 0),
+        ("told", 0.2, 0.3),
+        ("asked", 0),
+    ]
+
+
+@pytest.mark.parametrize("late", [0, 1, 3])
+def test_a_strategy_that_has_no_more_just_now_may_have_some_later(late):
+    class Hesitant(Scripted):
+        def ask(self, count):
+            told = sum(len(one) - 1 for one in self.log if one[0] == "told")
+            return super().ask(min(count, 2 + told))
+
+    assert len(replay(Hesitant(10), TOLD, most=99, batch=4, late=late).evaluated) == 10
+
+
+@pytest.mark.parametrize(("most", "count"), [(1, 1), (3, 3), (10, 10), (11, 10)])
+def test_no_more_are_evaluated_than_were_asked_for(most, count):
+    assert len(replay(Scripted(10), TOLD, most=most, batch=4).evaluated) == count
+
+
+def test_what_was_not_recorded_is_told_as_failed_and_costs_nothing():
+    strategy = Scripted(13)
+    found = replay(strategy, TOLD, most=11, batch=13)
+    assert (len(found.evaluated), found.invalid) == (10, 3)
+    assert strategy.log[1][-1] is None
+    found = replay(Scripted(30), TOLD, most=11, batch=6)
+    assert (len(found.evaluated), found.invalid) == (10, 20)
+
+
+def test_a_curve_has_a_point_where_it_rises_and_one_at_the_end():
+    assert curve_of([0.9, 0.8, 1.1, 1.1, 1.0]) == ((1, 0.9), (3, 1.1), (5, 1.1))
+    assert curve_of([0.9, 1.1]) == ((1, 0.9), (2, 1.1))
+    assert curve_of([]) == ()
+
+
+def test_a_curve_tells_when_and_how_far():
+    curve = curve_of([0.9, 0.8, 1.1, 1.1, 1.0])
+    assert [reached(curve, score) for score in (0.5, 0.9, 1.0, 1.1, 1.2)] == [1, 1, 3, 3, None]
+    assert [best_after(curve, count) for count in (0, 1, 2, 3, 9)] == [None, 0.9, 0.9, 1.1, 1.1]
+
+
+def test_an_outcome_says_what_became_of_a_variant():
+    assert AskedVariant((7,), None).score is None

@@ -1,0 +1,139 @@
+"""Who goes on to the next rung, how often each runs, and how many a workload gets of a batch."""
+
+import math
+
+import pytest
+
+from policygen.gpu.driver import PROCESS, Budget, RungRule, shares, survivors
+from policygen.gpu.driver import RUNGS_SURE as SURE
+from policygen.gpu.rounds import RuntimeSpot
+from policygen.gpu.rung_rows import KeptRung, WeighedSpot, rung_least, rung_scores, rung_times
+from policygen.gpu.rungs import FEWEST, MOST, LookedAt, look, rounds_for
+from tests.gpu.measuring import DECLARED, SIZES, spot
+from tests.gpu.searching import BASE
+from tests.gpu.simulated import case
+
+
+def test_who_can_still_win_stays_and_nobody_else():
+    scores = {"a": 1.05, "b": 1.049, "c": 1.03, "d": 0.9}
+    assert survivors(scores, 0.0, RungRule(1, 9)) == ["a", "b"]
+    assert survivors(scores, 0.02, RungRule(1, 9)) == ["a", "b", "c"]
+
+
+def test_a_rung_has_some_in_any_case_and_not_too_many():
+    scores = {"a": 1.05, "b": 0.9, "c": 0.8}
+    assert survivors(scores, 0.0, RungRule(2, 9)) == ["a", "b"]
+    assert survivors(dict.fromkeys("abcdef", 1.0), 0.0, RungRule(1, 4)) == ["a", "b", "c", "d"]
+    assert survivors({}, 0.0, RungRule(3, 4)) == []
+
+
+def test_who_is_slower_than_base_beyond_noise_cannot_win():
+    reach = SURE * PROCESS
+    scores = {"a": 1 - reach, "b": 1 - 2.5 * reach}
+    assert survivors(scores, 0.0, RungRule(1, 9)) == ["a"]
+
+
+class Gpu:
+    """Base with a spread that is known on each runtime workload."""
+
+    def __init__(self, spreads):
+        self.spreads = spreads
+
+    def look(self, cases, seed):
+        found = []
+        for one, _ in cases:
+            spread = self.spreads[one.axes[0]]
+            found.append(LookedAt(tuple(1e-5 * (1 + spread * n / 1.4826) for n in range(-6, 7))))
+        return found
+
+
+def target(**spreads):
+    runtimes = [RuntimeSpot(spot(size), case(size)) for size in SIZES]
+    known = {int(size[1:]): spread for size, spread in spreads.items()}
+    return look(Gpu(known), [BASE], [runtimes], DECLARED, 1)
+
+
+def test_noisy_runtime_workloads_run_more_often():
+    found = target(s16=0.02, s18=0.002, s20=0.0001)
+    assert [point.rounds for point in found.points] == [MOST, FEWEST, FEWEST]
+    assert found.points[0].spread > found.points[1].spread > found.points[2].spread
+    weights = [point.weight for point in found.points]
+    assert weights == sorted(weights)
+    assert math.fsum(weights) == pytest.approx(1)
+
+
+def test_more_rounds_make_a_score_surer():
+    found = target(s16=0.02, s18=0.002, s20=0.0001)
+    few, many = found.rounds(0.01, 1, 1000), found.rounds(0.002, 1, 1000)
+    assert all(one <= other for one, other in zip(few, many, strict=True))
+    assert found.error(many) < found.error(few)
+    assert found.error(many) <= 0.002
+
+
+@pytest.mark.parametrize(("error", "rounds"), [(0.0, 2), (1.0, 2), (2.0, 4), (2.1, 5), (9.0, 7)])
+def test_rounds_are_within_limits(error, rounds):
+    assert rounds_for(error, 2, 7) == rounds
+
+
+def rows(*cells):
+    return [KeptRung(v, r, (1, p), center, base, 4) for v, r, p, center, base in cells]
+
+
+POINTS = [
+    (
+        WeighedSpot(spot(16), 0.25),
+        rows(
+            ("base", 1, 1, 4.0, 4.0),
+            ("a", 1, 1, 2.0, 4.0),
+            ("a", 3, 2, 4.0, 4.0),
+            ("a", 3, 3, 2.0, 4.0),
+            ("b", 1, 1, 4.0, 4.0),
+        ),
+    ),
+    (
+        WeighedSpot(spot(20), 0.75),
+        rows(
+            ("a", 1, 1, 4.0, 4.0),
+            ("a", 3, 2, 4.0, 2.0),
+            ("a", 3, 4, 4.0, 9.0),
+        ),
+    ),
+]
+
+
+def test_a_score_is_of_processes_that_were_on_all_runtime_workloads():
+    assert rung_scores(POINTS, 1) == {"a": 0.25 * 2 + 0.75}
+    assert rung_scores(POINTS, 3) == {"a": 0.25 + 0.75 / 2}
+    assert rung_scores(POINTS, 2) == {}
+    assert rung_least(POINTS, 1) == {"a": 1.0}
+    assert rung_least(POINTS, 3) == {"a": 0.5}
+    assert rung_scores([], 1) == {}
+
+
+def test_times_are_of_the_same_processes():
+    first, second = rung_times(POINTS, 3)
+    assert first.variants == {"a": [(4.0, 4.0)]}
+    assert second.variants == {"a": [(2.0, 4.0)]}
+    assert (first.base, second.base) == ([4.0], [2.0])
+
+
+def test_a_batch_goes_where_the_best_rose_of_late():
+    assert shares({}, 10) == {}
+    assert shares({"a": [1.0]}, 10) == {"a": 10}
+    assert shares({"a": [1.0], "b": []}, 10) == {"a": 5, "b": 5}
+    flat, rising = [1.0] * 6, [1.0, 1.0, 1.0, 1.01, 1.02, 1.04]
+    found = shares({"flat": flat, "rising": rising}, 100)
+    assert found["rising"] == 85
+    assert found["flat"] == 15
+    assert shares({"a": flat, "b": flat}, 8) == {"a": 4, "b": 4}
+    new = shares({"flat": flat, "new": [], "rising": rising}, 90)
+    assert new["new"] == new["rising"] > new["flat"]
+
+
+def test_a_budget_counts_what_was_spent_before():
+    now = [100.0]
+    budget = Budget(60.0, 20.0, lambda: now[0])
+    assert (budget.elapsed, budget.spent, budget.left) == (0.0, 20.0, 40.0)
+    now[0] = 150.0
+    assert (budget.elapsed, budget.spent, budget.left) == (50.0, 70.0, 0.0)
+    assert Budget(None).left == math.inf

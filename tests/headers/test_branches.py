@@ -1,0 +1,155 @@
+# ruff: noqa: E501  the text of a header
+"""Where a result goes in a tree with policy selectors, with a compiler that is pretended."""
+
+from contextlib import nullcontext
+
+import pytest
+
+from policygen.bindings.variants import newest_family
+from policygen.errors import InputError
+from policygen.headers.protocol import TuningTree, site_of
+from policygen.headers.reader import read_header
+from policygen.headers.selectors.guarded_returns import GuardedReturn, Returns
+from policygen.model.bindings import FamilyBinding
+from policygen.model.plans import Options
+from policygen.model.selection import Delta, Selected
+from policygen.planning.measured import measurements
+from policygen.planning.places import PlacedResult
+from policygen.planning.plan import Planner
+from tests.planning.pretend import CUB
+from tests.planning.wanted import benchmark, no_common_variant, scored
+
+TREE = CUB.model_copy(update={"dialect": "selectors", "version": "3.6.0"})
+HEADER = """\
+struct ScanLookbackPolicy
+{
+  int threads_per_block;
+  int items_per_thread;
+};
+constexpr auto make_mem_scaled_lookback_scan_policy(
+  int nominal_4b_threads_per_block, int nominal_4b_items_per_thread, int accum_size, BlockLoadAlgorithm load_algorithm,
+  CacheLoadModifier load_modifier, BlockStoreAlgorithm store_algorithm, BlockScanAlgorithm scan_algorithm,
+  LookbackDelayPolicy delay_constructor) -> ScanLookbackPolicy
+{
+  return ScanLookbackPolicy{1, 2};
+}
+constexpr auto get_sm100_tuning(compute_capability cc, int size) -> ScanLookbackPolicy
+{
+  if (size == 1)
+  {
+    return make_mem_scaled_lookback_scan_policy(
+      512, 18, accum_size, BLOCK_LOAD_DIRECT, LOAD_CA, BLOCK_STORE_DIRECT, BLOCK_SCAN_WARP_SCANS, {a::b, 1, 2});
+  }
+  if (size == 2)
+  {
+    return ScanLookbackPolicy{512, 19};
+  }
+  return make_mem_scaled_lookback_scan_policy(size);
+}
+"""
+LABEL = "ipt_20.tpb_256.ns_404.dcid_1.l2w_710.trp_1.ld_1"
+SUM = benchmark("3.6.0", "scan.exclusive.sum")
+(FAMILY,) = read_header("tuning_scan.cuh", HEADER.encode()).selectors
+
+
+def measured():
+    wanted = [scored(SUM, {"T": "I8", "OffsetT": "I32"}, LABEL, "3.6.0", "any")]
+    (found,), _ = measurements(wanted, "3.6.0", "sm100", force=True)
+    return found, wanted
+
+
+def told(number):
+    shown = None if number is None else (FAMILY, FAMILY.entries[number])
+    return Selected({"threads": 512}, shown, {}, {"AccumT": 4})
+
+
+def returns(arch, data=b""):
+    return Returns(TuningTree(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}), arch)
+
+
+def test_values_have_the_names_of_what_is_called():
+    one, _ = measured()
+    to = returns("sm100").decides(one.benchmark, told(0))
+    assert to.fields == {
+        "threads": "nominal_4b_threads_per_block",
+        "items": "nominal_4b_items_per_thread",
+        "delay_constructor": "delay_constructor",
+        "load_algorithm": "load_algorithm",
+        "store_algorithm": "store_algorithm",
+        "load_modifier": "load_modifier",
+    }
+    assert to.new is None
+    # Counts are scaled by the function that is called.
+    assert to.binding.members["items"].unit.of == "AccumT"
+
+
+@pytest.mark.parametrize(
+    ("number", "arch", "message"),
+    [
+        (None, "sm100", "no return with constants decides it in tuning_scan.cuh: its values are computed"),
+        (0, "sm120", "sm120 has no return of its own for it: tuning_scan.cuh:17 (get_sm100_tuning for sm100)"),
+        (1, "sm100", "tuning_scan.cuh:22 (get_sm100_tuning) returns no delay_constructor: CUB selects another"),
+    ],
+)  # fmt: skip
+def test_what_has_no_return_to_change_is_told(number, arch, message):
+    one, _ = measured()
+    with pytest.raises(InputError) as raised:
+        returns(arch).decides(one.benchmark, told(number))
+    assert str(raised.value).startswith(message)
+
+
+class Silent:
+    """A compiler that refuses a header."""
+
+    toolchain = "nvcc"
+
+    def tell(self, points, arch):
+        return {}
+
+    def compare(self, changed):
+        return Delta((), 0, ())
+
+
+def test_a_header_that_the_compiler_refuses_is_told():
+    _, wanted = measured()
+    sources = TuningTree(TREE, {}, {})
+    made = Planner(sources, Options(arch="sm100", force=True), Silent(), no_common_variant)
+    (action,) = made.plan(wanted).actions
+    assert (action.decision, action.reason) == ("reject", "the compiler refuses its header")
+
+
+def test_what_is_not_writable_is_told_with_the_edit():
+    one = benchmark("3.6.0", "transform.fib")
+    wanted = [scored(one, {}, "ipt_7.tpb_256", "3.6.0", "any")]
+    made = Planner(
+        TuningTree(TREE, {}, {}), Options(arch="sm100", force=True), Silent(), no_common_variant
+    )
+    (action,) = made.plan(wanted).actions
+    edit = one.edit.removesuffix(".")
+    told = f"policygen writes no entries for this benchmark; what decides it is in {edit}"
+    assert action.reason == told
+
+
+def test_a_header_that_is_not_utf_8_gets_no_new_returns():
+    one, _ = measured()
+    data = HEADER.encode().replace(b"512, 19", b"512, 19 /* \xff */")
+    with pytest.raises(InputError, match=r"tuning_scan\.cuh:22 is not UTF-8"):
+        returns("sm120", data).beside(one.benchmark, told(None))
+
+
+FLAGGED = benchmark("3.6.0", "select.flagged")
+PREFETCHED = "trp_1.ld_0.ipt_12.tpb_256.ns_404.dcid_1.l2w_710.pf_{}"
+
+
+@pytest.mark.parametrize(("prefetch", "message"), [(0, None), (3, "no place for pf, and stands")])
+def test_what_a_header_has_no_place_for_must_be_what_it_stands_for(prefetch, message):
+    label = PREFETCHED.format(prefetch)
+    wanted = [scored(FLAGGED, {"T": "I8", "InPlace": "false"}, label, "3.6.0", "any")]
+    (one,), _ = measurements(wanted, "3.6.0", "sm100", force=True)
+    algorithm, site = site_of(one.benchmark, "3.6.0", "selectors")
+    known = newest_family(algorithm, site).members
+    rules = {name: rule.model_copy(update={"unit": None}) for name, rule in known.items()}
+    binding = FamilyBinding(site="select", name="f", args=(), members=rules)
+    case = PlacedResult(GuardedReturn(told(0), site, binding, FAMILY, "f", {}), one)
+    with pytest.raises(InputError, match=message) if message else nullcontext():
+        assert case.members(label).keys() == rules.keys()

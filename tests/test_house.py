@@ -1,0 +1,41 @@
+"""What is counted of the house, on a small package."""
+
+from benchmarks import house
+
+
+def test_a_small_package_is_counted(tmp_path, monkeypatch):
+    package = tmp_path / "policygen"
+    for name, text in {
+        "__init__.py": "from policygen.app import apply\n",
+        "errors.py": "",
+        "app/__init__.py": "",
+        "app/apply.py": "from policygen.proof.place import there\nfound = there\n",
+        "proof/__init__.py": "",
+        "proof/place.py": "from policygen import errors\nfrom policygen.proof.keys import one\n",
+        "proof/keys.py": "one = 1  # found\n",
+        "planning/__init__.py": "",
+        "planning/place.py": "def told():\n    from policygen.errors import one\n    return one\n",
+        "report/__init__.py": "",
+        "report/place.py": "",
+    }.items():
+        (package / name).parent.mkdir(exist_ok=True, parents=True)
+        (package / name).write_text(text)
+    monkeypatch.setattr(house, "ENTRY", "policygen.app.apply")
+    assert house.measure(package) == {
+        "lines": 9,
+        "modules": 11,
+        "modules that policygen.app.apply reaches": 4,
+        "longest import chain": 4,
+        "modules with one importer, in the same package": 1,
+        "names that say nothing": 6,
+        "module names that exist three times": 1,
+        "modules of app/": 2,
+    }
+
+
+def test_a_figure_that_rises_is_an_error(monkeypatch, capsys):
+    assert house.main() == 0
+    figures = house.measure()
+    monkeypatch.setattr(house, "measure", lambda: {**figures, "modules": 10_000})
+    assert house.main() == 1
+    assert "has risen" in capsys.readouterr().out
