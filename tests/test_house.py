@@ -21,6 +21,7 @@ def test_a_small_package_is_counted(tmp_path, monkeypatch):
         (package / name).parent.mkdir(exist_ok=True, parents=True)
         (package / name).write_text(text)
     monkeypatch.setattr(house, "ENTRY", "policygen.app.apply")
+    monkeypatch.setattr(house, "_pages", lambda: ["The row of which it is told.", "Is asked."])
     assert house.measure(package) == {
         "lines": 9,
         "modules": 11,
@@ -28,6 +29,8 @@ def test_a_small_package_is_counted(tmp_path, monkeypatch):
         "longest import chain": 4,
         "modules with one importer, in the same package": 1,
         "names that say nothing": 6,
+        "puzzling phrases in code": 1,
+        "puzzling phrases in pages": 2,
         "module names that exist three times": 1,
         "modules of app/": 2,
     }

@@ -63,8 +63,20 @@ def test_no_pattern_repeats_a_group_possessively():
     assert found == []
 
 
-def test_the_page_has_ten_rules_and_the_words():
+def table(text, heading):
+    """The rows of the first table below a heading."""
+    rows = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row[:1] == "|"]
+    return cells[2:]
+
+
+def test_the_page_has_ten_rules_thirty_pairs_and_a_sorted_glossary():
     text = STYLE.read_text("utf-8")
     assert re.findall(r"^(\d+)\. \*\*", text, re.M) == [str(n) for n in range(1, 11)]
-    for word in ("benchmark", "workload", "variant", "base", "family", "entry", "binding", "tree"):
-        assert f"| {word}" in text
+    pairs = dict(table(text, "Before and after"))
+    assert len(pairs) == 30
+    assert not pairs.keys() & set(pairs.values())
+    words = [word for word, _ in table(text, "Glossary")]
+    assert len(words) >= 60
+    assert words == sorted(set(words))
+    assert {"benchmark", "workload", "variant", "base", "family", "entry", "binding"} <= set(words)
